@@ -1,0 +1,151 @@
+"""Every error toolcrib raises.
+
+The tree::
+
+    ToolcribError
+    ├── ToolSignatureError     (TypeError)     a function that cannot become a tool
+    ├── ToolArgumentError      (ValueError)    arguments that do not fit a tool
+    ├── ToolNameError          (ValueError)    a name that is illegal, or taken
+    ├── ToolNotFoundError      (LookupError)   no tool of that name
+    ├── ToolExecutionError     (RuntimeError)  a tool ran and reported failure
+    │   ├── ToolTimeoutError   (TimeoutError)  a tool did not finish before its deadline
+    │   └── ToolDeniedError                    a call was refused before it ran
+    ├── NotSerializableError   (TypeError)     a value that JSON cannot carry, with its path
+    ├── EngineError            (RuntimeError)  a model could not be reached or did not answer
+    │   └── WeightsError                       a local model's weights could not be had
+    ├── TargetError            (ValueError)    a command-line target that names no tools
+    └── MissingExtraError      (ImportError)   an optional dependency is not installed
+
+    ToolcribWarning            (UserWarning)   every warning toolcrib gives
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from pathlib import Path
+
+__all__ = [
+    "EngineError",
+    "MissingExtraError",
+    "NotSerializableError",
+    "TargetError",
+    "ToolArgumentError",
+    "ToolDeniedError",
+    "ToolExecutionError",
+    "ToolNameError",
+    "ToolNotFoundError",
+    "ToolSignatureError",
+    "ToolTimeoutError",
+    "ToolcribError",
+    "ToolcribWarning",
+    "WeightsError",
+    "warn",
+]
+
+
+class ToolcribError(Exception):
+    """The base of every error this package raises."""
+
+
+class ToolSignatureError(ToolcribError, TypeError):
+    """A function's signature cannot be shown to a model."""
+
+
+class ToolArgumentError(ToolcribError, ValueError):
+    """Arguments that do not fit the tool; the message is written for a model.
+
+    Args:
+        message: What is wrong, one line per problem.
+        problems: The problems one by one, each `"path: what is wrong"`.
+    """
+
+    def __init__(self, message: str, problems: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.problems = problems
+
+
+class ToolNameError(ToolcribError, ValueError):
+    """A tool name is empty, or two different tools claim it."""
+
+
+class ToolNotFoundError(ToolcribError, LookupError):
+    """No tool of that name is in the toolset."""
+
+
+class ToolExecutionError(ToolcribError, RuntimeError):
+    """A tool ran and reported that it failed.
+
+    Raise it from a tool to choose the words the model reads.
+    """
+
+
+class ToolTimeoutError(ToolExecutionError, TimeoutError):
+    """A tool did not finish before its deadline."""
+
+
+class ToolDeniedError(ToolExecutionError):
+    """A call was refused before it ran; the message is the reason."""
+
+
+class NotSerializableError(ToolcribError, TypeError):
+    """A value cannot be written as JSON.
+
+    Args:
+        path: Where the offender is, such as `data.rows[3].conn`.
+        reason: What it is.
+    """
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(f"{path}: {reason}")
+        self.path = path
+        self.reason = reason
+
+
+class EngineError(ToolcribError, RuntimeError):
+    """A model could not be reached, or what came back could not be used.
+
+    Args:
+        message: What happened.
+        retryable: Whether the same request may succeed later.
+    """
+
+    def __init__(self, message: str, *, retryable: bool = False) -> None:
+        super().__init__(message)
+        self.retryable = retryable
+
+
+class WeightsError(EngineError):
+    """A local model's weights could not be had, or are not the bytes they should be."""
+
+
+class TargetError(ToolcribError, ValueError):
+    """What was named on the command line holds no tools."""
+
+
+class MissingExtraError(ToolcribError, ImportError):
+    """An optional dependency is not installed.
+
+    Args:
+        extra: The extra that brings it, as in `pip install 'toolcrib[extra]'`.
+        wanted_by: What needs it.
+    """
+
+    def __init__(self, extra: str, wanted_by: str) -> None:
+        super().__init__(f"{wanted_by} needs an optional dependency: pip install 'toolcrib[{extra}]'")
+        self.extra = extra
+
+
+class ToolcribWarning(UserWarning):
+    """Something was left out, replaced or changed, and a person should know."""
+
+
+def warn(message: str) -> None:
+    """Give a ToolcribWarning that points at the first line outside this package."""
+    level, frame = 1, sys._getframe(1)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  # what `warnings` counts too
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_HERE):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, ToolcribWarning, stacklevel=level + 1)
+
+
+_HERE = str(Path(__file__).parent)

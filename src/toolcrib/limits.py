@@ -1,0 +1,53 @@
+"""Every bound, in one place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+__all__ = ["DEFAULT_LIMITS", "MAX_NAME_CHARS", "MAX_TOOLS", "MAX_WORKER_THREADS", "MODEL_REQUEST_SECONDS", "Limits"]
+
+#: Threads that sync tools may occupy at once in this process. One that outlives its deadline keeps
+#: its thread until it returns, so this is also how many lost tools it takes to stop sync work.
+MAX_WORKER_THREADS = 64
+
+#: Seconds one request to a provider's model may take, attempts and streaming included.
+MODEL_REQUEST_SECONDS = 600.0
+
+#: Entries one Toolset may be made of, nested ones counted: a list that never ends is given up there.
+MAX_TOOLS = 100_000
+
+#: Characters of a tool's canonical name.
+MAX_NAME_CHARS = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one call, one turn and one run may take.
+
+    Args:
+        deadline: Seconds one call may run before it is answered with `timed_out`; None for no end.
+        max_parallel: Calls of one turn that run at the same time.
+        max_turns: Times an agent asks its model in one run.
+        max_depth: Agent runs inside one another, each called by a tool of the one before.
+        max_argument_chars: Length of the arguments of one call, as JSON text.
+        max_argument_depth: How deep the arguments of one call may nest.
+        max_result_chars: Characters of one result that a model is shown; the middle is cut out.
+        max_result_bytes: Bytes of one image or file in a result, before base64.
+    """
+
+    deadline: float | None = 60.0
+    max_parallel: int = 32
+    max_turns: int = 16
+    max_depth: int = 8
+    max_argument_chars: int = 1_000_000
+    max_argument_depth: int = 64
+    max_result_chars: int = 100_000
+    max_result_bytes: int = 5_000_000
+
+    def replace(self, **changes: Any) -> Limits:
+        """Return the same limits but for the changes."""
+        return replace(self, **changes)
+
+
+DEFAULT_LIMITS = Limits()

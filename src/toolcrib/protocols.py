@@ -1,0 +1,73 @@
+"""Every way to extend toolcrib, on one page. Nothing here is subclassed: any object of the shape will do."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+from toolcrib.types import Message, Reply, ToolCall, ToolResult
+
+if TYPE_CHECKING:
+    from toolcrib.tools import Tool
+    from toolcrib.toolset import Toolset
+
+__all__ = ["Engine", "Executor", "Format", "StreamingEngine", "ToolProvider"]
+
+
+@runtime_checkable
+class ToolProvider(Protocol):
+    """Whatever has tools: a source, a kit, a toolset."""
+
+    def as_tools(self) -> Iterable[Tool]:
+        """Return the tools as they are now."""
+        ...
+
+
+class Format(Protocol):
+    """How one provider is shown tools, asks for calls and takes results; a module will do."""
+
+    def tools(self, toolset: Toolset) -> Any:
+        """Return the definitions in the provider's dialect, cached on the toolset."""
+        ...
+
+    def calls(self, reply: Any, toolset: Toolset) -> list[ToolCall]:
+        """Return what a reply asks for, by canonical names; the reply is the SDK's object or a dict."""
+        ...
+
+    def results(self, results: Sequence[ToolResult]) -> list[Any]:
+        """Return the answers as the provider's messages."""
+        ...
+
+
+class Engine(Protocol):
+    """A model: reads a conversation and the tools it may call, and replies."""
+
+    @property
+    def model(self) -> str:
+        """The model's name."""
+        ...
+
+    async def acomplete(self, messages: Sequence[Message], tools: Toolset) -> Reply:
+        """Return the model's next message; raises EngineError when there is none."""
+        ...
+
+
+@runtime_checkable
+class StreamingEngine(Engine, Protocol):
+    """An engine that can also say its words as they come."""
+
+    def astream(self, messages: Sequence[Message], tools: Toolset) -> AsyncIterator[str | Reply]:
+        """Yield pieces of text and, last, the whole Reply."""
+        ...
+
+
+class Executor(Protocol):
+    """Whatever runs a validated call, and any concern around it: approval, retry, cache, trace.
+
+    One that wraps another holds it and awaits its `run`. The innermost one keeps the deadline of
+    `call.context`.
+    """
+
+    async def run(self, tool: Tool, arguments: Mapping[str, Any], call: ToolCall) -> Any:
+        """Return what the tool returned, or raise what it raised."""
+        ...
