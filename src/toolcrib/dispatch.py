@@ -1,0 +1,253 @@
+"""One call, start to answer: find the tool, validate, run under a deadline, answer.
+
+Whatever happens on the way is an answer with the call's id; only the caller's own cancellation or
+Ctrl-C ends a run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from difflib import get_close_matches
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from toolcrib._portal import portal
+from toolcrib.errors import ToolNotFoundError, warn
+from toolcrib.events import Event, ToolFinished, ToolProgress, ToolStarted
+from toolcrib.executors.inline import InlineExecutor
+from toolcrib.limits import DEFAULT_LIMITS, Limits
+from toolcrib.results import Answer, answer_to, clean, failure
+from toolcrib.toolset import Toolset
+from toolcrib.types import ToolCall, ToolContext, ToolResult
+
+if TYPE_CHECKING:
+    from toolcrib.protocols import Executor
+    from toolcrib.tools import Tool
+
+__all__ = ["acall", "acall_tools", "call", "call_tools"]
+
+OnEvent = Callable[[Event], None]
+INLINE = InlineExecutor()
+
+
+# -- one call
+
+
+async def acall(
+    call: ToolCall,
+    toolset: Toolset,
+    *,
+    context: ToolContext[Any] | None = None,
+    limits: Limits | None = None,
+    on_event: OnEvent | None = None,
+    executor: Executor | None = None,
+) -> ToolResult:
+    """Answer one call; never raises but for the caller's own cancellation.
+
+    Args:
+        call: What the model asked for.
+        toolset: The tools it may call.
+        context: The run's id and `deps`, passed on to tools that ask for a ToolContext.
+        limits: Bounds in place of the toolset's own.
+        on_event: Called when the call starts, reports progress and is answered.
+        executor: What runs calls of tools that name no executor themselves.
+    """
+    started, limits = perf_counter(), limits or toolset.limits or DEFAULT_LIMITS
+    try:
+        tool, arguments = _read(call, toolset, limits)
+        call = _in_context(call, tool, context, limits, on_event)
+        value = await (tool.executor or executor or INLINE).run(tool, arguments, call)
+        answer = answer_to(value, limits)
+    except asyncio.CancelledError:
+        if _is_being_cancelled():
+            raise
+        value, answer = None, Answer("cancelled", f"Tool '{clean(call.name)}' was cancelled")
+    except (KeyboardInterrupt, GeneratorExit):
+        raise
+    except BaseException as error:  # noqa: BLE001  # SystemExit and the like are the tool's failure, not the run's
+        value, answer = None, _failed(call, toolset, error, limits)
+    return _finished(call, answer, value, started, context, on_event)
+
+
+def call(
+    call: ToolCall,
+    toolset: Toolset,
+    *,
+    context: ToolContext[Any] | None = None,
+    limits: Limits | None = None,
+    on_event: OnEvent | None = None,
+    executor: Executor | None = None,
+) -> ToolResult:
+    """Answer one call from sync code; see `acall`. A sync function runs in a worker thread, without any loop."""
+    found = toolset.get(call.name)
+    if executor is not None or (found is not None and (found.is_async or found.executor is not None)):
+        return portal().call(acall, call, toolset, context=context, limits=limits, on_event=on_event, executor=executor)
+    started, limits = perf_counter(), limits or toolset.limits or DEFAULT_LIMITS
+    try:
+        tool, arguments = _read(call, toolset, limits)
+        call = _in_context(call, tool, context, limits, on_event)
+        value = INLINE.run_sync(tool, arguments, call)
+        answer = answer_to(value, limits)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001  # as in acall
+        value, answer = None, _failed(call, toolset, error, limits)
+    return _finished(call, answer, value, started, context, on_event)
+
+
+def _read(call: ToolCall, toolset: Toolset, limits: Limits) -> tuple[Tool, dict[str, Any]]:
+    tool = toolset.get(call.name)
+    if tool is None:
+        raise ToolNotFoundError(call.name)
+    return tool, tool.read(call.arguments, limits)
+
+
+def _in_context(
+    call: ToolCall, tool: Tool, context: ToolContext[Any] | None, limits: Limits, on_event: OnEvent | None
+) -> ToolCall:
+    timeout = limits.deadline if tool.timeout is None else tool.timeout
+    if context is None:
+        own = ToolContext(call.id, timeout=timeout)
+    else:
+        own = ToolContext(call.id, context.run_id, None, context.deps, context.on_progress, timeout)
+    call = ToolCall(call.id, call.name, call.arguments, own)
+    if on_event is not None:
+        own.on_progress = own.on_progress or _progress_to(on_event, own.run_id)
+        _tell(on_event, ToolStarted(own.run_id, call))
+    return call
+
+
+def _progress_to(on_event: OnEvent, run_id: str) -> Callable[[str, float, float | None, str | None], None]:
+    def tell(call_id: str, progress: float, total: float | None, message: str | None) -> None:
+        _tell(on_event, ToolProgress(run_id, call_id, progress, total, message))
+
+    return tell
+
+
+def _failed(call: ToolCall, toolset: Toolset, error: BaseException, limits: Limits) -> Answer:
+    name = clean(call.name[:200])
+    if not isinstance(error, ToolNotFoundError):
+        return failure(name, error, limits)
+    near = get_close_matches(call.name[:200], toolset.names, n=3)
+    hint = f" Did you mean {' or '.join(repr(one) for one in near)}?" if near else _known(toolset)
+    return Answer("not_found", clean(f"Tool '{name}' not found.{hint}", limits))
+
+
+def _known(toolset: Toolset) -> str:
+    if not len(toolset):
+        return " No tools can be called now."
+    listed = toolset.names[:20]
+    return f" There are: {', '.join(listed)}{', ...' if len(toolset) > len(listed) else ''}."
+
+
+def _is_being_cancelled() -> bool:
+    """Whether a cancellation is meant for the awaiting task, not one a tool raised by itself."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+def _finished(
+    call: ToolCall,
+    answer: Answer,
+    value: Any,
+    started: float,
+    context: ToolContext[Any] | None,
+    on_event: OnEvent | None,
+) -> ToolResult:
+    kind, text, parts, response = answer
+    result = ToolResult(call, response, kind, value, text, parts, perf_counter() - started)
+    if on_event is not None:
+        _tell(on_event, ToolFinished(context.run_id if context else "", result))
+    return result
+
+
+def _tell(on_event: OnEvent, event: Event) -> None:
+    try:
+        on_event(event)
+    except Exception as error:  # noqa: BLE001  # a listener must not sink the call it listens to
+        warn(f"on_event failed for {type(event).__name__}: {type(error).__name__}: {error}")
+
+
+# -- the calls of one turn
+
+
+async def acall_tools(
+    calls: Iterable[ToolCall],
+    toolset: Toolset,
+    *,
+    context: ToolContext[Any] | None = None,
+    limits: Limits | None = None,
+    on_event: OnEvent | None = None,
+    executor: Executor | None = None,
+) -> list[ToolResult]:
+    """Answer the calls of one turn, side by side, in the order they were asked.
+
+    Calls of `write` and `destructive` tools of one provider keep their order among themselves.
+
+    Args:
+        calls: What the model asked for.
+        toolset: The tools it may call.
+        context: The run's id and `deps`, passed on to tools that ask for a ToolContext.
+        limits: Bounds in place of the toolset's own; `max_parallel` is how many run at once.
+        on_event: Called when a call starts, reports progress and is answered.
+        executor: What runs calls of tools that name no executor themselves.
+    """
+    asked = list(calls)
+    limits = limits or toolset.limits or DEFAULT_LIMITS
+    places = asyncio.Semaphore(limits.max_parallel)
+    results: dict[int, ToolResult] = {}
+
+    async def answer(lane: Sequence[int]) -> None:
+        for index in lane:
+            async with places:
+                results[index] = await acall(
+                    asked[index], toolset, context=context, limits=limits, on_event=on_event, executor=executor
+                )
+
+    tasks = [asyncio.create_task(answer(lane)) for lane in _lanes(asked, toolset)]
+    await _all_of(tasks)
+    cancelled = Answer("cancelled", "The tool cancelled its own call")
+    return [
+        results.get(index) or _finished(one, cancelled, None, perf_counter(), context, on_event)
+        for index, one in enumerate(asked)
+    ]
+
+
+def _lanes(calls: Sequence[ToolCall], toolset: Toolset) -> list[list[int]]:
+    """Group the calls that must keep their order; every other call is a group of its own."""
+    lanes: dict[Any, list[int]] = {}
+    for index, one in enumerate(calls):
+        tool = toolset.get(one.name)
+        ordered = tool is not None and tool.effect in ("write", "destructive")
+        lanes.setdefault(("provider", tool.origin) if ordered and tool is not None else index, []).append(index)
+    return list(lanes.values())
+
+
+async def _all_of(tasks: Sequence[asyncio.Task[None]]) -> None:
+    """Wait for every task; when the caller is cancelled or one breaks the run, none is left behind."""
+    try:
+        outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+    except BaseException:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        raise
+    broken = [o for o in outcomes if isinstance(o, BaseException) and not isinstance(o, asyncio.CancelledError)]
+    if broken:
+        raise broken[0]
+
+
+def call_tools(
+    calls: Iterable[ToolCall],
+    toolset: Toolset,
+    *,
+    context: ToolContext[Any] | None = None,
+    limits: Limits | None = None,
+    on_event: OnEvent | None = None,
+    executor: Executor | None = None,
+) -> list[ToolResult]:
+    """Answer the calls of one turn from sync code; see `acall_tools`."""
+    return portal().call(
+        acall_tools, calls, toolset, context=context, limits=limits, on_event=on_event, executor=executor
+    )

@@ -1,0 +1,1 @@
+"""What runs a validated call, and the concerns that wrap around it."""

@@ -1,0 +1,153 @@
+"""Gemini's function declarations: a subset of OpenAPI 3.0 schemas, without references."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias, cast
+
+from pydantic_core import to_json
+
+from toolcrib.errors import ToolSignatureError
+from toolcrib.schema._roots import conjoined
+from toolcrib.schema._walk import Schema, as_schema, members, properties_of, resolve
+from toolcrib.schema._words import described, hinted, types_of, widened_tuple
+
+__all__ = ["Gemini"]
+
+_KEPT = (
+    "description format pattern minLength maxLength minimum maximum minItems maxItems minProperties maxProperties"
+).split()
+_HANDLED = set(
+    "type enum const nullable properties required items prefixItems anyOf oneOf allOf $ref $defs definitions "
+    # what says nothing about which values are right
+    "title $schema $id $comment $anchor examples example deprecated readOnly writeOnly discriminator".split()
+)
+_FORMATS = {"string": {"date-time"}, "integer": {"int32", "int64"}, "number": {"float", "double"}}
+_MOST_NODES = 10_000
+_OPEN: Schema = {"type": "object"}
+
+#: The references that were followed to where the walk is.
+_Followed: TypeAlias = tuple[str, ...]
+
+
+class Gemini:
+    """One schema on its way to Gemini's subset.
+
+    Args:
+        root: The canonical schema, with one object at its root and legal property keys.
+    """
+
+    def __init__(self, root: Schema) -> None:
+        self.root = root
+        self.losses: list[str] = []
+        self.count = 0
+
+    def render(self) -> Schema:
+        """Return the schema.
+
+        Raises:
+            ToolSignatureError: It is too large once its references are written out, or one leads nowhere.
+        """
+        return self.node(self.root, "", ("#",))
+
+    def node(self, node: Any, path: str, followed: _Followed) -> Schema:
+        """Return Gemini's form of one schema."""
+        self.count += 1
+        if self.count > _MOST_NODES:
+            raise ToolSignatureError(f"it has over {_MOST_NODES} parts once its $refs are written out")
+        schema, followed = self.inlined(as_schema(node), path, followed)
+        out = {word: schema[word] for word in _KEPT if word in schema and _keeps(schema, word)}
+        if choices := members(schema, "anyOf") or members(schema, "oneOf"):
+            out = self.choices(choices, out, path, followed)
+        out = self.typed(schema, out)
+        if out.get("type") == "object":
+            self.object(schema, out, path, followed)
+        if out.get("type") == "array":
+            self.array(schema, out, path, followed)
+        lost = {word: value for word, value in schema.items() if word not in out and word not in _HANDLED}
+        self.losses += [f"{path or 'root'}: {word}" for word in lost]
+        for word in ("default", "additionalProperties"):
+            lost.pop(word, None)
+        return hinted(out, lost)
+
+    def inlined(self, schema: Schema, path: str, followed: _Followed) -> tuple[Schema, _Followed]:
+        """Return the schema without `$ref` and `allOf` at its top."""
+        rest = {word: value for word, value in schema.items() if word not in ("$ref", "allOf")}
+        parts = [{"$ref": schema["$ref"]}] if "$ref" in schema else []
+        for part in [*parts, *map(as_schema, members(schema, "allOf"))]:
+            self.count += 1
+            found, followed = self.target(part, path, followed)
+            if "$ref" in found or "allOf" in found:
+                found, followed = self.inlined(found, path, followed)
+            rest = conjoined(found, rest)
+        return rest, followed
+
+    def target(self, part: Schema, path: str, followed: _Followed) -> tuple[Schema, _Followed]:
+        if "$ref" not in part:
+            return part, followed
+        reference = str(part["$ref"])
+        if reference in followed:
+            self.losses.append(f"{path}: what is inside, since it is a {reference} again")
+            return _OPEN, followed
+        found = resolve(reference, self.root)
+        if found is None or self.count > _MOST_NODES:
+            raise ToolSignatureError(f"{path} refers to {reference!r}, which leads nowhere")
+        return {**found, **{word: value for word, value in part.items() if word != "$ref"}}, (*followed, reference)
+
+    def choices(self, choices: list[Any], out: Schema, path: str, followed: _Followed) -> Schema:
+        """Return the schema with its choices; null among them makes it nullable, and a single other one is the schema."""
+        solid = [choice for choice in choices if types_of(as_schema(choice)) != ["null"]]
+        if len(solid) < len(choices):
+            out["nullable"] = True
+        found = [self.node(choice, path, followed) for choice in solid]
+        if len(found) == 1:
+            return {**found[0], **out}
+        return {**out, "anyOf": found} if found else out
+
+    def typed(self, schema: Schema, out: Schema) -> Schema:
+        """Return the schema with its one type, or a choice of types, and with the values it may have."""
+        kinds = types_of(schema)
+        if "null" in kinds or schema.get("nullable") is True:
+            out = {**out, "nullable": True}
+        solid = [kind for kind in kinds if kind != "null"]
+        if len(solid) == 1:
+            out = {"type": solid[0], **out}
+        elif solid and "anyOf" not in out:
+            out = {**out, "anyOf": [_bare(kind) for kind in solid]}
+        values = [schema["const"]] if "const" in schema else members(schema, "enum")
+        values = [value for value in values if value is not None]
+        return self.valued(out, values) if values else out
+
+    def valued(self, out: Schema, values: list[Any]) -> Schema:
+        if all(isinstance(value, str) for value in values):
+            return {**out, "type": "string", "enum": values}
+        # Gemini writes every enum as text, so that the model would answer "1" where 1 is wanted
+        self.losses.append("values that are not text")
+        return described(out, f"one of: {', '.join(to_json(value).decode() for value in values)}")
+
+    def object(self, schema: Schema, out: Schema, path: str, followed: _Followed) -> None:
+        properties = properties_of(schema)
+        if properties:
+            out["properties"] = {
+                name: self.node(node, f"{path}.{name}".lstrip("."), followed) for name, node in properties.items()
+            }
+        if required := [name for name in members(schema, "required") if name in properties]:
+            out["required"] = required
+
+    def array(self, schema: Schema, out: Schema, path: str, followed: _Followed) -> None:
+        wide = widened_tuple(schema)
+        if wide is not schema:
+            self.losses.append(f"{path}: prefixItems, as items of any of these kinds")
+        items = self.node(wide.get("items"), f"{path}[]", followed)
+        if not items:
+            self.losses.append(f"{path}: items of any kind, asked for as text")
+        out["items"] = items or {"type": "string"}
+
+
+def _keeps(schema: Schema, word: str) -> bool:
+    if word != "format":
+        return True
+    return any(schema[word] in _FORMATS.get(kind, ()) for kind in types_of(schema))
+
+
+def _bare(kind: str) -> Schema:
+    return cast("Schema", {"type": kind, "items": {"type": "string"}} if kind == "array" else {"type": kind})

@@ -1,0 +1,176 @@
+"""A JSON Schema as a list of ToolParameters, and the other way round."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, cast
+
+from pydantic_core import to_json
+
+from toolcrib.types import ToolParameter
+
+__all__ = ["merged", "parameters_of", "schema_of", "type_text"]
+
+_WORDS = {
+    "string": "str",
+    "integer": "int",
+    "number": "float",
+    "boolean": "bool",
+    "null": "None",
+    "array": "list",
+    "object": "dict",
+}
+_MOST_DEPTH = 4
+
+
+# -- schema to words
+
+
+def type_text(schema: Any, root: Mapping[str, Any], depth: int = 0) -> str:
+    """Return a schema as a Python-like type, such as `list[str]` or `"c" | "f"`.
+
+    Args:
+        schema: The schema of one value.
+        root: The schema it stands in, for its `$defs`.
+        depth: How many levels of it have been told already; below four it is `any`.
+    """
+    if not isinstance(schema, Mapping) or depth > _MOST_DEPTH:
+        return "any"
+    node = cast("Mapping[str, Any]", schema)
+    if "$ref" in node:
+        return _reference_text(str(node["$ref"]), root, depth)
+    values = node["enum"] if "enum" in node else [node["const"]] if "const" in node else None
+    if values is not None:
+        return " | ".join(to_json(value).decode() for value in values) or "any"
+    for key in ("anyOf", "oneOf"):
+        if isinstance(node.get(key), Sequence):
+            return " | ".join(dict.fromkeys(type_text(choice, root, depth + 1) for choice in node[key]))
+    return _plain_text(node, root, depth)
+
+
+def _reference_text(reference: str, root: Mapping[str, Any], depth: int) -> str:
+    name = reference.rsplit("/", 1)[-1]
+    target = cast("Mapping[str, Any]", root.get("$defs") or root.get("definitions") or {}).get(name)
+    if not isinstance(target, Mapping):
+        return "any"
+    members = cast("Mapping[str, Any]", target)
+    return name if members.get("type") == "object" or depth > _MOST_DEPTH else type_text(members, root, depth + 1)
+
+
+def _plain_text(node: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> str:
+    kind = node.get("type")
+    if isinstance(kind, list):
+        return " | ".join(type_text({**node, "type": one}, root, depth + 1) for one in cast("list[Any]", kind))
+    if kind == "array" and node.get("items"):
+        return f"list[{type_text(node['items'], root, depth + 1)}]"
+    if kind == "object" and isinstance(node.get("additionalProperties"), Mapping):
+        return f"dict[str, {type_text(node['additionalProperties'], root, depth + 1)}]"
+    return _WORDS.get(str(kind), "any")
+
+
+def parameters_of(schema: Mapping[str, Any], facts: Mapping[str, ToolParameter]) -> list[ToolParameter]:
+    """Return the parameters of a tool's schema; what an author said of one in `facts` is kept."""
+    required = schema.get("required", ())
+    properties = cast("Mapping[str, Any]", schema.get("properties", {}))
+    return [
+        replace(_parameter(name, node, schema, facts.get(name)), required=name in required)
+        for name, node in properties.items()
+    ]
+
+
+def _parameter(name: str, node: Any, root: Mapping[str, Any], fact: ToolParameter | None) -> ToolParameter:
+    members = cast("Mapping[str, Any]", node if isinstance(node, Mapping) else {})
+    return ToolParameter(
+        name,
+        fact.type if fact and fact.type != "any" else type_text(members, root),
+        members.get("description"),
+        default=members.get("default"),
+        options=members.get("enum"),
+        examples=members.get("examples"),
+        source=fact.source if fact else "all",
+        display_name=fact.display_name if fact else None,
+    )
+
+
+# -- words to schema
+
+
+def schema_of(parameters: Iterable[ToolParameter]) -> dict[str, Any]:
+    """Return the object schema that a list of declared parameters describes."""
+    listed = list(parameters)
+    return {
+        "type": "object",
+        "properties": {p.name: _with_facts(_type_schema(p.type), p) for p in listed},
+        "required": [p.name for p in listed if p.required],
+    }
+
+
+def merged(schema: Mapping[str, Any], parameters: Iterable[ToolParameter]) -> dict[str, Any]:
+    """Return a function's schema with its author's descriptions and examples; all else is the signature's."""
+    properties = dict(cast("Mapping[str, Any]", schema["properties"]))
+    for p in parameters:
+        if p.name in properties:
+            facts = {"description": p.description, "examples": p.examples}
+            properties[p.name] = {**properties[p.name], **{k: v for k, v in facts.items() if v is not None}}
+    return {**schema, "properties": properties}
+
+
+def _with_facts(node: Mapping[str, Any], parameter: ToolParameter) -> dict[str, Any]:
+    facts = {
+        "description": parameter.description,
+        "default": parameter.default,
+        "enum": parameter.options,
+        "examples": parameter.examples,
+    }
+    return {**node, **{key: value for key, value in facts.items() if value is not None}}
+
+
+_TYPES = {
+    **{word: kind for kind, word in _WORDS.items()},
+    **{kind: kind for kind in _WORDS},
+    "text": "string",
+    "double": "number",
+    "tuple": "array",
+    "set": "array",
+    "none": "null",
+    "bytes": "string",
+}
+_GENERIC = re.compile(r"^\s*(?:typing\.)?(\w+)\s*\[(.*)\]\s*$", re.DOTALL)
+
+
+def _type_schema(text: str) -> dict[str, Any]:
+    """Return the schema of a type as authors write it: `int`, `List[str]`, `Optional[float]`, `str | None`."""
+    choices = _split(text, "|")
+    if len(choices) > 1:
+        return {"anyOf": [_type_schema(choice) for choice in choices]}
+    if found := _GENERIC.match(text):
+        return _generic_schema(found[1].lower(), _split(found[2], ","))
+    kind = _TYPES.get(text.strip().lower())
+    return {"type": kind} if kind else {}
+
+
+def _generic_schema(name: str, arguments: list[str]) -> dict[str, Any]:
+    if name == "optional":
+        return {"anyOf": [_type_schema(arguments[0]), {"type": "null"}]}
+    if name == "union":
+        return {"anyOf": [_type_schema(argument) for argument in arguments]}
+    kind = _TYPES.get(name)
+    if kind == "array":
+        return {"type": "array", "items": _type_schema(arguments[0])}
+    if kind == "object":
+        return {"type": "object", "additionalProperties": _type_schema(arguments[-1]) or True}
+    return {"type": kind} if kind else {}
+
+
+def _split(text: str, separator: str) -> list[str]:
+    """Split at a separator outside brackets."""
+    parts: list[str] = []
+    depth = start = 0
+    for i, char in enumerate(text):
+        depth += (char == "[") - (char == "]")
+        if char == separator and depth == 0:
+            parts.append(text[start:i])
+            start = i + 1
+    return [*parts, text[start:]]

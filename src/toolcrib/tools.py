@@ -1,0 +1,521 @@
+"""Tool: a name, a description, a JSON Schema and a callable."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import inspect
+import types
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar, cast, get_args, overload
+
+from toolcrib._portal import off_loop, portal
+from toolcrib._xml import Element
+from toolcrib.arguments import FunctionReader, Reader, SchemaReader
+from toolcrib.errors import ToolcribWarning, ToolExecutionError, ToolNameError, ToolSignatureError, warn
+from toolcrib.schema.docstring import Docstring
+from toolcrib.schema.docstring import parse as parse_docstring
+from toolcrib.schema.jsonschema import closed, object_schema
+from toolcrib.schema.parameters import merged, parameters_of, schema_of
+from toolcrib.schema.signature import Shape, Signature, context_of, read_signature, shape_of
+from toolcrib.types import Effect, ToolContext, ToolParameter
+
+if TYPE_CHECKING:
+    from toolcrib.protocols import Executor
+
+__all__ = ["Mode", "Tool", "tool", "tool_from_function"]
+
+Mode = Literal["signature", "hybrid", "llm"]
+Parameters = Mapping[str, Any] | Sequence[ToolParameter]
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class Tool:
+    """Something a model can call: a name, a description, a JSON Schema and a callable.
+
+    A tool never changes; `replace` gives a changed copy.
+
+    Args:
+        func: The callable; None declares a tool that can be shown but not called.
+        name: What models call it; the function's own name by default.
+        description: What it does; by default the docstring up to its first section.
+        parameters: A JSON Schema of the arguments, kept verbatim, or a list of ToolParameter, which adds an
+            author's facts to a function's signature and stands alone where there is none to read.
+        mode: Where the schema comes from: only `"signature"` reads no model.
+        strict: Whether objects are closed and providers are asked to enforce the schema.
+        returns_envelope: Whether the value is an agent's Envelope; `as_tool()` of an agent sets it.
+        timeout: Seconds one call may run, in place of `Limits.deadline`.
+        effect: What a call does to the world: `read`, `idempotent`, `write` or `destructive`.
+        executor: What runs its calls in place of the executor of the run.
+        thread: Whether a sync function runs in a worker thread; False runs it where the call is awaited.
+        validate: Whether a verbatim schema is enforced on arguments; parsing is strict either way.
+
+    Raises:
+        ToolSignatureError: The function cannot be called by keyword, or the schema is not of an object.
+        ToolNameError: There is no usable name.
+        ValueError: An unknown mode or effect.
+    """
+
+    def __init__(
+        self,
+        func: Callable[..., Any] | None = None,
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        parameters: Parameters | None = None,
+        mode: Mode = "signature",
+        strict: bool = False,
+        returns_envelope: bool = False,
+        timeout: float | None = None,
+        effect: Effect | None = None,
+        executor: Executor | None = None,
+        thread: bool = True,
+        validate: bool = True,
+    ) -> None:
+        if mode != "signature":
+            raise ValueError(f"mode must be 'signature', not {mode!r}")
+        if effect is not None and effect not in get_args(Effect):
+            raise ValueError(f"effect must be one of {', '.join(get_args(Effect))} or None, not {effect!r}")
+        self.__dict__.update(
+            func=func,
+            name=_checked_name(name if name is not None else _name_of(func)),
+            mode=mode,
+            strict=strict,
+            returns_envelope=returns_envelope,
+            timeout=timeout,
+            effect=effect,
+            executor=executor,
+            thread=thread,
+            validate=validate,
+            origin=None,
+            original_name=None,
+            output_schema=None,
+            is_async=_is_async(func),
+            _given_description=description,
+            _given_parameters=_copied(parameters),
+        )
+        if func is not None and not isinstance(parameters, Mapping):
+            self._check_signature()
+
+    if TYPE_CHECKING:  # what __init__ sets, for readers and type checkers
+        func: Callable[..., Any] | None
+        name: str
+        mode: Mode
+        strict: bool
+        returns_envelope: bool
+        timeout: float | None
+        effect: Effect | None
+        executor: Executor | None
+        thread: bool
+        validate: bool
+        origin: str | None
+        original_name: str | None
+        output_schema: dict[str, Any] | None
+        is_async: bool
+        _given_description: str | None
+        _given_parameters: dict[str, Any] | tuple[ToolParameter, ...] | None
+
+    def __setattr__(self, name: str, value: Any) -> NoReturn:
+        raise AttributeError(f"a Tool does not change; use tool.replace({name}=...)")
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"a Tool does not change; {name} cannot be deleted")
+
+    def __repr__(self) -> str:
+        return f"<Tool {self.name!r}{f' from {self.origin}' if self.origin else ''}>"
+
+    # -- other ways to make one
+
+    @classmethod
+    def wrap(cls, fn: Any, **changes: Any) -> Tool:
+        """Return a tool for a function, a Tool, an agent or a `@tool` function.
+
+        Args:
+            fn: What to wrap.
+            **changes: Any option of Tool, such as `name=` or `strict=`.
+
+        Raises:
+            ToolSignatureError: It is none of these, or cannot be called by keyword.
+        """
+        found = _tool_in(fn)
+        if found is None and callable(getattr(fn, "as_tool", None)) and not isinstance(fn, type):
+            found = fn.as_tool()
+        if found is not None:
+            return found.replace(**changes) if changes else found
+        if not callable(fn):
+            raise ToolSignatureError(f"{fn!r:.100} is not a function, a Tool, or anything with as_tool()")
+        return cls(fn, **changes)
+
+    @classmethod
+    def from_schema(  # noqa: D417  # the rest are options of Tool
+        cls,
+        name: str,
+        description: str,
+        parameters: Mapping[str, Any],
+        func: Callable[..., Any] | None = None,
+        *,
+        strict: bool = False,
+        returns_envelope: bool = False,
+        **options: Any,
+    ) -> Tool:
+        """Return a tool with a schema of its own, kept verbatim.
+
+        Args:
+            name: What models call it.
+            description: What it does.
+            parameters: The JSON Schema of its arguments; neither aliased nor changed.
+            func: Called with the validated arguments by keyword; None declares the tool.
+            strict: Whether objects are closed and providers are asked to enforce the schema.
+            returns_envelope: Whether the value is an agent's Envelope.
+        """
+        return cls(
+            func,
+            name=name,
+            description=description,
+            parameters=parameters,
+            strict=strict,
+            returns_envelope=returns_envelope,
+            **options,
+        )
+
+    def replace(self, **changes: Any) -> Tool:
+        """Return the same tool but for the changes; a verbatim schema stays verbatim.
+
+        Args:
+            **changes: Any option of Tool, or `origin`, `original_name`, `output_schema`.
+
+        Raises:
+            TypeError: An option that does not exist.
+        """
+        made_by_init = {key: value for key, value in changes.items() if key not in _REPLACEABLE}
+        if made_by_init:
+            return self._rebuilt(changes)
+        changed = object.__new__(type(self))
+        changed.__dict__.update(**{key: value for key, value in self.__dict__.items() if key not in _FORGOTTEN})
+        if "name" in changes:
+            _checked_name(changes["name"])
+        changed.__dict__.update(**changes)
+        return changed
+
+    def _rebuilt(self, changes: dict[str, Any]) -> Tool:
+        options: dict[str, Any] = {
+            "func": self.func,
+            "name": self.name,
+            "description": self._given_description,
+            "parameters": self._given_parameters,
+            **{key: getattr(self, key) for key in _OPTIONS},
+            **{key: value for key, value in changes.items() if key not in _ORIGIN},
+        }
+        rebuilt = type(self)(options.pop("func"), **options)
+        rebuilt.__dict__.update({key: changes.get(key, getattr(self, key)) for key in _ORIGIN})
+        return rebuilt
+
+    # -- what it shows
+
+    @functools.cached_property
+    def description(self) -> str:
+        """What the tool does, in its author's words."""
+        return self._docstring.prose if self._given_description is None else self._given_description
+
+    @functools.cached_property
+    def input_schema(self) -> dict[str, Any]:
+        """The JSON Schema of the arguments; read-only, shared with everybody who asks."""
+        return closed(self._open_schema) if self.strict else self._open_schema
+
+    @functools.cached_property
+    def _open_schema(self) -> dict[str, Any]:
+        given = self._given_parameters
+        if isinstance(given, dict):
+            return object_schema(given)
+        if self._shape is None:
+            return schema_of(given or ())
+        return merged(self._shape.schema, given) if given else self._shape.schema
+
+    @property
+    def parameters(self) -> list[ToolParameter]:
+        """The arguments as a list, with what their author said of each."""
+        return parameters_of(self.input_schema, {p.name: p for p in self._facts})
+
+    def definition(self) -> dict[str, Any]:
+        """Return name, description, parameters (JSON Schema) and strict."""
+        return {
+            "name": self.name,
+            "description": self.description,
+            "parameters": self.input_schema,
+            "strict": self.strict,
+        }
+
+    def build_prompt(self) -> str:
+        """Return the tool as an XML element for a system prompt."""
+        description = [Element("description", content=self.description)] if self.description else []
+        return Element("tool", {"name": self.name}, [*description, *(p.element() for p in self.parameters)]).render()
+
+    # -- what it does
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the function as it is, without validation."""
+        return self._callable(*args, **kwargs)
+
+    def call(self, arguments: str | Mapping[str, Any] | None = None) -> Any:
+        """Validate the arguments as for a model, run, and return the function's value.
+
+        A sync function runs in this thread and has no deadline; `dispatch.call` has one.
+
+        Args:
+            arguments: A mapping, or raw JSON text.
+
+        Raises:
+            ToolArgumentError: The arguments do not fit.
+        """
+        if self.is_async:
+            return portal().call(self.acall, arguments)
+        return self.invoke(self.read(arguments))
+
+    async def acall(self, arguments: str | Mapping[str, Any] | None = None) -> Any:
+        """Validate the arguments as for a model, run, and return the function's value; no deadline.
+
+        Args:
+            arguments: A mapping, or raw JSON text.
+
+        Raises:
+            ToolArgumentError: The arguments do not fit.
+        """
+        arguments = self.read(arguments)
+        if self.is_async or not self.thread:
+            value = self.invoke(arguments)
+        else:
+            value = await off_loop(self.invoke, arguments)
+        return await value if inspect.isawaitable(value) else value
+
+    @functools.cached_property
+    def read(self) -> Callable[..., dict[str, Any]]:
+        """Validate arguments, as text or mapping and under optional Limits, into keyword arguments."""
+        return self._reader.read
+
+    def invoke(self, arguments: Mapping[str, Any], context: ToolContext[Any] | None = None) -> Any:
+        """Call the function with validated arguments and, if it asks for one, its ToolContext.
+
+        Args:
+            arguments: What `read` returned.
+            context: What to inject; a fresh one when there is none.
+        """
+        injected = self.context_parameter
+        if injected is None:
+            return self._callable(**arguments)
+        return self._callable(**{**arguments, injected: context or ToolContext()})
+
+    async def prepare(self) -> None:
+        """Make the schema ready, so that nothing that follows blocks."""
+        _ = self.input_schema
+
+    @functools.cached_property
+    def context_parameter(self) -> str | None:
+        """The parameter that receives the ToolContext, if the function has one."""
+        if self._shape is not None:
+            return self._shape.context
+        return None if self.func is None else context_of(self.func)
+
+    @functools.cached_property
+    def _callable(self) -> Callable[..., Any]:
+        return self._undeclared if self.func is None else self.func
+
+    def _undeclared(self, *_args: Any, **_kwargs: Any) -> NoReturn:
+        raise ToolExecutionError(f"Tool '{self.name}' is only declared: it has no function to call")
+
+    # -- how it is read
+
+    @functools.cached_property
+    def _docstring(self) -> Docstring:
+        return parse_docstring(_doc_of(self.func))
+
+    @functools.cached_property
+    def _signature(self) -> Signature | None:
+        return None if self.func is None else read_signature(self.func)
+
+    @functools.cached_property
+    def _shape(self) -> Shape | None:
+        """What the function's own signature says, where that is what decides."""
+        signature = self._signature_in_use
+        if self.func is None or signature is None:
+            return None
+        options = {p.name: p.options for p in self._facts if p.options}
+        return shape_of(self.func, signature, self._docstring.parameters, options)
+
+    @property
+    def _facts(self) -> tuple[ToolParameter, ...]:
+        return self._given_parameters if isinstance(self._given_parameters, tuple) else ()
+
+    @property
+    def _signature_in_use(self) -> Signature | None:
+        """The function's signature, unless a schema was given or a `**kwargs` function's parameters were listed."""
+        if isinstance(self._given_parameters, dict):
+            return None
+        signature = self._signature
+        return None if signature is not None and signature.takes_any and self._facts else signature
+
+    @functools.cached_property
+    def _reader(self) -> Reader:
+        shape = self._shape
+        if shape is None:
+            return SchemaReader(self.name, self.input_schema, validate=self.validate)
+        return FunctionReader(self.name, self.input_schema, shape.core, colons_tell=shape.colons_tell)
+
+    def _check_signature(self) -> None:
+        signature = self._signature_in_use
+        if signature is None:
+            return
+        if signature.positional_only:
+            names = ", ".join(signature.positional_only)
+            raise ToolSignatureError(f"{self.name} takes {names} by position only, but models call by name")
+        for problem in self._signature_problems():
+            warn(problem)
+
+    def _signature_problems(self) -> list[str]:
+        signature = self._signature_in_use
+        if signature is None:
+            return []
+        known = {p.name for p in self._facts}
+        unhinted = [
+            f"parameter {name!r} of {self.name} is required and has no type hint: annotate it, or models get no type"
+            for name in signature.unhinted
+            if name not in known
+        ]
+        return unhinted + [
+            f"{self.name} takes {name}, which no schema can list: name its parameters, or use Tool.from_schema"
+            for name in signature.variadic
+        ]
+
+
+_OPTIONS = ("mode", "strict", "returns_envelope", "timeout", "effect", "executor", "thread", "validate")
+_ORIGIN = ("origin", "original_name", "output_schema")
+#: What can change without reading the function again.
+_REPLACEABLE = frozenset({"name", "timeout", "effect", "executor", "thread", "returns_envelope", *_ORIGIN})
+_FORGOTTEN = frozenset({"_reader", "read", "_callable"})  # cached values that know the name
+
+
+# -- decorators
+
+
+@overload
+def tool(func: Function, /) -> Function: ...
+@overload
+def tool(*, name: str | None = ..., **options: Any) -> Callable[[Function], Function]: ...
+def tool(func: Function | None = None, /, **options: Any) -> Function | Callable[[Function], Function]:
+    """Mark a function as a tool and return that very function, unchanged.
+
+    It then carries `__tool__` (the Tool), `__tool_spec__` (its definition in OpenAI's form) and
+    `__tool_is_async__`. On a method, `self` is left out and the tool works through the instance.
+
+    Args:
+        func: The function, when used without parentheses.
+        **options: Any option of Tool, such as `name=`, `description=` or `parameters=`.
+
+    Raises:
+        ToolSignatureError: A parameter is variadic, or required and without a type hint.
+    """
+    if func is None:
+        return lambda func: _marked(func, options)
+    return _marked(func, options)
+
+
+def tool_from_function(func: Callable[..., Any], **options: Any) -> Tool:
+    """Return a tool for a function, bound method, partial or callable object, without marking it.
+
+    Args:
+        func: What to call.
+        **options: Any option of Tool.
+
+    Raises:
+        ToolSignatureError: A parameter is variadic, or required and without a type hint.
+    """
+    found = _tool_in(func)
+    if found is not None:
+        return found.replace(**options) if options else found
+    if not callable(func):
+        raise ToolSignatureError(f"{func!r:.100} is not callable")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ToolcribWarning)  # a problem is an error here, raised below
+        made = Tool(func, **options)
+    for problem in made._signature_problems():  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  # the same module
+        raise ToolSignatureError(problem)
+    return made
+
+
+def _marked(func: Function, options: dict[str, Any]) -> Function:
+    of_instance = _first_parameter(func) in ("self", "cls")
+    made = tool_from_function(types.MethodType(func, _NoInstance()) if of_instance else func, **options)
+    marks: dict[str, Any] = {"__tool__": made, "__tool_is_async__": made.is_async}
+    try:
+        definition = made.definition()
+        strict = definition.pop("strict")
+        marks["__tool_spec__"] = {"type": "function", "function": definition | ({"strict": True} if strict else {})}
+    except ToolSignatureError as error:
+        if not isinstance(error.__cause__, NameError):  # a hint whose class comes later in the module
+            raise
+    for mark, value in marks.items():
+        setattr(func, mark, value)
+    return func
+
+
+class _NoInstance:
+    """Stands where an instance will: lets a method's signature be read before there is one."""
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise ToolExecutionError("a method was called as a tool without its instance; pass instance.method")
+
+
+def _first_parameter(func: Callable[..., Any]) -> str | None:
+    code = getattr(func, "__code__", None)
+    return code.co_varnames[0] if code is not None and code.co_argcount else None
+
+
+def _tool_in(fn: Any) -> Tool | None:
+    """Return the Tool that something already is, or carries from `@tool`."""
+    if isinstance(fn, Tool):
+        return fn
+    carried = getattr(fn, "__tool__", None) if callable(fn) else None
+    if not isinstance(carried, Tool):
+        return None
+    return carried.replace(func=fn) if isinstance(fn, types.MethodType) else carried
+
+
+# -- what can be read off a callable
+
+
+def _checked_name(name: Any) -> str:
+    if not isinstance(name, str) or not name.strip():
+        raise ToolNameError(f"a tool needs a name, not {name!r:.100}; pass name=")
+    return name
+
+
+def _name_of(func: Any) -> str | None:
+    if isinstance(func, functools.partial):
+        return _name_of(cast("functools.partial[Any]", func).func)
+    return getattr(func, "__name__", None) or (None if func is None else type(func).__name__)
+
+
+def _doc_of(func: Any) -> str | None:
+    """Return the docstring an author wrote; that of a partial or an instance's class is not about the tool."""
+    if isinstance(func, functools.partial):
+        return _doc_of(cast("functools.partial[Any]", func).func)
+    if inspect.isroutine(func) or isinstance(func, type):
+        return func.__doc__
+    return getattr(type(func).__call__, "__doc__", None) or type(func).__doc__ if func is not None else None
+
+
+def _is_async(func: Any) -> bool:
+    if inspect.isroutine(func) or isinstance(func, functools.partial):
+        return inspect.iscoroutinefunction(cast("Any", func))
+    return inspect.iscoroutinefunction(type(func).__call__) if callable(func) else False
+
+
+def _copied(parameters: Parameters | None) -> dict[str, Any] | tuple[ToolParameter, ...] | None:
+    if parameters is None:
+        return None
+    if isinstance(parameters, Mapping):
+        return copy.deepcopy(dict(parameters))
+    listed = tuple(parameters)
+    if wrong := [p for p in cast("tuple[object, ...]", listed) if not isinstance(p, ToolParameter)]:
+        raise TypeError(f"parameters= takes a JSON Schema or a list of ToolParameter, not {wrong[0]!r:.100}")
+    return listed

@@ -1,0 +1,402 @@
+"""Toolset: what `tools=[...]` becomes."""
+
+from __future__ import annotations
+
+import difflib
+import fnmatch
+import functools
+import re
+import types
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypeVar, cast, get_args
+
+from toolcrib.entries import Walk, cut, settled_entries
+from toolcrib.errors import ToolNameError, ToolNotFoundError, warn
+from toolcrib.limits import MAX_NAME_CHARS
+from toolcrib.tools import Tool
+
+if TYPE_CHECKING:
+    from toolcrib.limits import Limits
+
+__all__ = ["OnCollision", "Toolset", "ToolsetChanges"]
+
+T = TypeVar("T")
+OnCollision: TypeAlias = Literal["warn", "raise", "replace", "prefix"]
+Names: TypeAlias = str | Iterable[str]
+
+_MISSING = object()
+
+
+class ToolsetChanges(NamedTuple):
+    """What a refresh changed; false when that is nothing.
+
+    Args:
+        added: Names that are new.
+        removed: Names that are gone.
+        changed: Names that stayed, with another description, schema, strictness or effect.
+    """
+
+    added: tuple[str, ...]
+    removed: tuple[str, ...]
+    changed: tuple[str, ...]
+
+    def __bool__(self) -> bool:
+        return any(self)
+
+
+class _Snapshot(NamedTuple):
+    tools: dict[str, Tool]
+    cache: dict[Hashable, Any]
+
+
+class Toolset:
+    """Tools in a fixed order, found by name.
+
+    What it holds does not change until `refresh`. When two entries have the same name, the later one
+    wins and takes the place of the first in the order. The same tool or function given twice is no
+    collision. A remote tool never replaces a tool of another origin unless `on_collision` says so.
+
+    Args:
+        tools: Functions, Tools, agents, providers (`as_tools()`), skills (`get_tools()`), other Toolsets,
+            and lists of these, nested as you like; or a single one of them.
+        on_collision: What to do about two tools of one name: `warn` and let the later win, `raise`,
+            `replace` silently, or `prefix` the later with where it comes from.
+        limits: Bounds for the calls made through this toolset; those of nested toolsets are not used.
+
+    Raises:
+        TypeError: An entry that cannot be a tool.
+        ToolNameError: A name that is no name, or a collision that is not allowed.
+        ValueError: An unknown `on_collision`, or entries that never end.
+    """
+
+    __slots__ = ("_entries", "_known", "_on_collision", "_snapshot", "_warned", "limits")
+
+    def __init__(
+        self,
+        tools: Any = (),
+        *,
+        on_collision: OnCollision = "warn",
+        limits: Limits | None = None,
+    ) -> None:
+        if on_collision not in get_args(OnCollision):
+            raise ValueError(f"on_collision must be warn, raise, replace or prefix, not {on_collision!r:.100}")
+        self.limits = limits
+        self._on_collision: OnCollision = on_collision
+        self._entries = settled_entries(tools)
+        self._known: dict[Hashable, tuple[Any, Any]] = {}
+        self._warned: set[str] = set()
+        self._snapshot = _Snapshot(self._collected(), {})
+
+    # -- what it holds
+
+    def __len__(self) -> int:
+        return len(self._snapshot.tools)
+
+    def __iter__(self) -> Iterator[Tool]:
+        return iter(self._snapshot.tools.values())
+
+    def __contains__(self, tool: object) -> bool:
+        if isinstance(tool, Tool):
+            return self._snapshot.tools.get(tool.name) is tool
+        return isinstance(tool, str) and tool in self._snapshot.tools
+
+    def __getitem__(self, name: str) -> Tool:
+        """Return the tool of that name.
+
+        Raises:
+            ToolNotFoundError: There is none; the message has the nearest names.
+        """
+        tool = self.get(name)
+        if tool is None:
+            raise ToolNotFoundError(_not_found(name, self._snapshot.tools))
+        return tool
+
+    def __repr__(self) -> str:
+        first = [cut(name, 40) for name in islice(self._snapshot.tools, 3)]
+        listed = ", ".join([*first, "..."] if len(self) > len(first) else first)
+        return f"<Toolset of {len(self)} tool{'' if len(self) == 1 else 's'}{': ' if listed else ''}{listed}>"
+
+    def get(self, name: str) -> Tool | None:
+        """Return the tool of that name, or None."""
+        return self._snapshot.tools.get(name) if isinstance(name, str) else None  # pyright: ignore[reportUnnecessaryIsInstance]  # a model's word
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The tools' names, in order."""
+        return tuple(self._snapshot.tools)
+
+    @property
+    def entries(self) -> tuple[Any, ...]:
+        """What the toolset was made of, as given; `Toolset(toolset.entries)` has the same tools."""
+        return self._entries
+
+    def as_tools(self) -> list[Tool]:
+        """Return the tools as a list."""
+        return list(self)
+
+    def cached(self, key: Hashable, make: Callable[[], T]) -> T:
+        """Return what `make` returned the first time for this key; forgotten when the tools change.
+
+        Threads that ask at the same time may both make it, but all of them get the same object.
+
+        Args:
+            key: What it is, such as `("openai_chat", strict)`.
+            make: Computes it, from the toolset as it is then.
+        """
+        cache = self._snapshot.cache
+        found = cache.get(key, _MISSING)
+        return cast("T", cache.setdefault(key, make()) if found is _MISSING else found)
+
+    # -- other toolsets from this one
+
+    def select(
+        self,
+        include: Names | None = None,
+        exclude: Names = (),
+        allow: Names | None = None,
+        deny: Names = (),
+    ) -> Toolset:
+        """Return a toolset of some of the tools; deny and exclude win over allow and include.
+
+        Args:
+            include: The only tools to keep, by exact original name; an empty list keeps none.
+            exclude: Tools to leave out, by exact original name.
+            allow: The only tools to keep, by glob on the name they are shown under; an empty list keeps none.
+            deny: Tools to leave out, by glob on the name they are shown under.
+        """
+        included = None if include is None else _exact("include", include, self)
+        excluded = _exact("exclude", exclude, self)
+        allowed = None if allow is None else _globs("allow", allow)
+        denied = _globs("deny", deny)
+
+        def kept(tool: Tool) -> bool:
+            original = tool.original_name or tool.name
+            return (
+                (included is None or original in included)
+                and original not in excluded
+                and (allowed is None or any(matches(tool.name) for matches in allowed))
+                and not any(matches(tool.name) for matches in denied)
+            )
+
+        return self._derived(lambda tools: [tool for tool in tools if kept(tool)])
+
+    def prefixed(self, prefix: str) -> Toolset:
+        """Return a toolset of the same tools with the prefix before each name, as in `fs.read`.
+
+        Args:
+            prefix: What to put before the names, separator included.
+
+        Raises:
+            TypeError: The prefix is not text.
+        """
+        if not isinstance(prefix, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # often from a configuration
+            raise TypeError(f"a prefix is text such as 'fs.', not {type(prefix).__name__}")
+        return self._derived(lambda tools: [_renamed(tool, prefix + tool.name) for tool in tools])
+
+    def renamed(self, names: Mapping[str, str]) -> Toolset:
+        """Return a toolset with some of the tools under other names.
+
+        Args:
+            names: The new name by the old one; all are changed at once, so two may be swapped.
+
+        Raises:
+            ToolNameError: There is no tool of an old name, or a new one is no name or not free.
+        """
+        new_names = dict(names)
+        for name in new_names:
+            if name not in self:
+                raise ToolNameError(f"{_not_found(name, self._snapshot.tools)} It cannot be renamed.")
+        return self._derived(lambda tools: [_renamed(tool, new_names.get(tool.name, tool.name)) for tool in tools])
+
+    def _derived(self, change: Callable[[Iterable[Tool]], list[Tool]]) -> Toolset:
+        return Toolset([_View(self, change)], on_collision=self._on_collision, limits=self.limits)
+
+    # -- from entries to tools
+
+    def refresh(self) -> ToolsetChanges:
+        """Ask every entry for its tools again and return what changed.
+
+        Toolsets that this one is made of are refreshed too. An entry that fails leaves this toolset as
+        it was.
+        """
+        return self._refreshed(set())
+
+    def _refreshed(self, done: set[int]) -> ToolsetChanges:
+        if id(self) in done:
+            return ToolsetChanges((), (), ())
+        done.add(id(self))
+        before, after = self._snapshot.tools, self._collected(lambda provider: _refresh_within(provider, done))
+        changes = ToolsetChanges(
+            added=tuple(name for name in after if name not in before),
+            removed=tuple(name for name in before if name not in after),
+            changed=tuple(name for name, tool in after.items() if name in before and not _alike(before[name], tool)),
+        )
+        self._snapshot = _Snapshot(after, {})
+        return changes
+
+    def _collected(self, prepare: Callable[[Any], None] | None = None) -> dict[str, Tool]:
+        walk = Walk(self._known, prepare)
+        tools: dict[str, Tool] = {}
+        for tool in walk.tools(self._entries):
+            _check_name(tool.name)
+            held = tools.get(tool.name)
+            if held is None:
+                tools[tool.name] = tool
+            elif not _same(held, tool):
+                self._collide(tools, held, tool)
+        self._known = walk.met
+        return tools
+
+    def _collide(self, tools: dict[str, Tool], held: Tool, tool: Tool) -> None:
+        if self._on_collision == "prefix":
+            name = _free_name(tools, tool)
+            tools[name] = tools.get(name) or _renamed(tool, name)
+            return
+        if self._on_collision != "replace":
+            self._object(held, tool)
+        tools[tool.name] = tool
+
+    def _object(self, held: Tool, tool: Tool) -> None:
+        clash = f"two tools are named {cut(tool.name)!r}: one of {_whence(held)}, one of {_whence(tool)}"
+        if self._on_collision == "raise":
+            raise ToolNameError(f"{clash}; rename one, or choose on_collision='prefix'")
+        if tool.origin is not None and tool.origin != held.origin:
+            raise ToolNameError(
+                f"{clash}; a remote tool does not replace another's silently: prefix or rename it, "
+                "put it first, or choose on_collision='replace' or 'prefix'"
+            )
+        if clash not in self._warned:
+            self._warned.add(clash)
+            warn(f"{clash}; the later one is used")
+
+
+class _View:
+    """The tools of a toolset after a change, as an entry of another toolset."""
+
+    __slots__ = ("change", "toolset")
+
+    def __init__(self, toolset: Toolset, change: Callable[[Iterable[Tool]], list[Tool]]) -> None:
+        self.toolset = toolset
+        self.change = change
+
+    def as_tools(self) -> list[Tool]:
+        return self.change(self.toolset)
+
+
+def _refresh_within(provider: Any, done: set[int]) -> None:
+    inner = provider.toolset if isinstance(provider, _View) else provider
+    if isinstance(inner, Toolset):
+        inner._refreshed(done)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  # the same module
+
+
+# -- whether two tools are the same
+
+
+_OPTIONS = ("origin", "mode", "strict", "effect", "timeout", "executor", "thread", "returns_envelope", "validate")
+
+
+def _same(held: Tool, tool: Tool) -> bool:
+    """Whether one of two tools of a name can be left out without losing anything."""
+    if held is tool:
+        return True
+    same_function = held.func is tool.func or (isinstance(held.func, types.MethodType) and held.func == tool.func)
+    same_options = all(getattr(held, option) == getattr(tool, option) for option in _OPTIONS)
+    return held.func is not None and same_function and same_options and _alike(held, tool)
+
+
+def _alike(before: Tool, after: Tool) -> bool:
+    """Whether a model is told the same of two tools."""
+    if before is after:
+        return True
+    if (before.description, before.strict, before.effect) != (after.description, after.strict, after.effect):
+        return False
+    if "signature" not in (before.mode, after.mode):  # their schemas may have to be asked of a model
+        return before.func is after.func
+    return before.input_schema == after.input_schema and before.output_schema == after.output_schema
+
+
+# -- names
+
+
+def _check_name(name: Any) -> None:
+    if not isinstance(name, str) or not name.strip():
+        raise ToolNameError(f"a tool needs a name, not {name!r:.100}")
+    if len(name) > MAX_NAME_CHARS:
+        raise ToolNameError(f"a tool's name has {len(name)} characters, more than {MAX_NAME_CHARS}: {cut(name)!r}")
+
+
+def _renamed(tool: Tool, name: str) -> Tool:
+    _check_name(name)
+    return tool if name == tool.name else tool.replace(name=name, original_name=tool.original_name or tool.name)
+
+
+def _free_name(tools: Mapping[str, Tool], tool: Tool) -> str:
+    """Return the name for a tool whose own is taken: new, or the one it already has in these tools."""
+    prefixed = f"{_prefix_of(tool)}.{tool.name}"
+    names = (prefixed if number == 1 else f"{prefixed}_{number}" for number in range(1, len(tools) + 2))
+    return next(name for name in names if name not in tools or _same(tools[name], tool))
+
+
+def _prefix_of(tool: Tool) -> str:
+    source = tool.origin.partition(":")[2] or tool.origin if tool.origin else _module_of(tool).rpartition(".")[2]
+    return re.sub(r"[^\w.-]+", "_", source).strip("_.") or "other"
+
+
+def _function_in(tool: Tool) -> Any:
+    func: Any = tool.func
+    while isinstance(func, functools.partial):
+        func = cast("functools.partial[Any]", func).func
+    return func if func is None or hasattr(func, "__qualname__") else cast("object", type(func))
+
+
+def _module_of(tool: Tool) -> str:
+    return getattr(_function_in(tool), "__module__", None) or ""
+
+
+def _whence(tool: Tool) -> str:
+    if tool.origin:
+        return cut(tool.origin)
+    func = _function_in(tool)
+    return "a declaration" if func is None else f"{_module_of(tool)}.{func.__qualname__}"
+
+
+def _not_found(name: Any, names: Iterable[str]) -> str:
+    if not isinstance(name, str):
+        return f"Tool {name!r:.100} not found. Names are text."
+    near = _nearest(name, names)
+    said = f"Tool {cut(name)!r} not found."
+    return f"{said} Did you mean {' or '.join(map(repr, near))}?" if near else said
+
+
+def _nearest(name: str, names: Iterable[str]) -> list[str]:
+    return difflib.get_close_matches(name[:100], [candidate[:100] for candidate in names], n=3)
+
+
+# -- filters
+
+
+def _texts(option: str, names: Names) -> tuple[str, ...]:
+    texts = (names,) if isinstance(names, str) else tuple(names)
+    if wrong := [text for text in texts if not isinstance(text, str)]:  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise TypeError(f"{option} takes names, not {type(wrong[0]).__name__}")
+    return texts
+
+
+def _globs(option: str, patterns: Names) -> list[Callable[[str], Any]]:
+    return [re.compile(fnmatch.translate(pattern)).match for pattern in _texts(option, patterns)]
+
+
+def _exact(option: str, names: Names, toolset: Toolset) -> frozenset[str]:
+    texts = _texts(option, names)
+    originals = dict.fromkeys(tool.original_name or tool.name for tool in toolset)
+    for text in texts:
+        if any(character in text for character in "*?["):
+            globs = "allow" if option == "include" else "deny"
+            warn(f"{option} takes exact names, but {cut(text)!r} looks like a glob: use {globs}= for patterns")
+        elif text not in originals:
+            shown = toolset.get(text)
+            near = [shown.original_name or shown.name] if shown else _nearest(text, originals)
+            meant = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
+            warn(f"{option}={cut(text)!r} matches the original name of no tool{meant}")
+    return frozenset(texts)
