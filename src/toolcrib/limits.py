@@ -5,7 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-__all__ = ["DEFAULT_LIMITS", "MAX_NAME_CHARS", "MAX_TOOLS", "MAX_WORKER_THREADS", "MODEL_REQUEST_SECONDS", "Limits"]
+__all__ = [
+    "DEFAULT_LIMITS",
+    "MAX_NAME_CHARS",
+    "MAX_PIECES",
+    "MAX_TOOLS",
+    "MAX_WORKER_THREADS",
+    "MODEL_REQUEST_SECONDS",
+    "Limits",
+]
 
 #: Threads that sync tools may occupy at once in this process. One that outlives its deadline keeps
 #: its thread until it returns, so this is also how many lost tools it takes to stop sync work.
@@ -16,6 +24,9 @@ MODEL_REQUEST_SECONDS = 600.0
 
 #: Entries one Toolset may be made of, nested ones counted: a list that never ends is given up there.
 MAX_TOOLS = 100_000
+
+#: Values one generator tool may yield; one that never ends is given up there.
+MAX_PIECES = 100_000
 
 #: Characters of a tool's canonical name.
 MAX_NAME_CHARS = 1_000
@@ -34,6 +45,9 @@ class Limits:
         max_argument_depth: How deep the arguments of one call may nest.
         max_result_chars: Characters of one result that a model is shown; the middle is cut out.
         max_result_bytes: Bytes of one image or file in a result, before base64.
+
+    Raises:
+        ValueError: Bounds under which no call could ever be answered.
     """
 
     deadline: float | None = 60.0
@@ -44,6 +58,12 @@ class Limits:
     max_argument_depth: int = 64
     max_result_chars: int = 100_000
     max_result_bytes: int = 5_000_000
+
+    def __post_init__(self) -> None:
+        if self.max_parallel < 1:
+            raise ValueError(f"max_parallel must be at least 1, not {self.max_parallel!r}")
+        if self.deadline is not None and not self.deadline >= 0:  # which NaN is not either
+            raise ValueError(f"deadline is a number of seconds, or None, not {self.deadline!r}")
 
     def replace(self, **changes: Any) -> Limits:
         """Return the same limits but for the changes."""

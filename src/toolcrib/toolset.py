@@ -6,12 +6,11 @@ import difflib
 import fnmatch
 import functools
 import re
-import types
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypeVar, cast, get_args
 
-from toolcrib.entries import Walk, cut, settled_entries
+from toolcrib.entries import Walk, cut, identity, settled_entries
 from toolcrib.errors import ToolNameError, ToolNotFoundError, warn
 from toolcrib.limits import MAX_NAME_CHARS
 from toolcrib.tools import Tool
@@ -23,7 +22,6 @@ __all__ = ["OnCollision", "Toolset", "ToolsetChanges"]
 
 T = TypeVar("T")
 OnCollision: TypeAlias = Literal["warn", "raise", "replace", "prefix"]
-Names: TypeAlias = str | Iterable[str]
 
 _MISSING = object()
 
@@ -32,9 +30,9 @@ class ToolsetChanges(NamedTuple):
     """What a refresh changed; false when that is nothing.
 
     Args:
-        added: Names that are new.
-        removed: Names that are gone.
-        changed: Names that stayed, with another description, schema, strictness or effect.
+        added: str | Iterable[str] that are new.
+        removed: str | Iterable[str] that are gone.
+        changed: str | Iterable[str] that stayed, with another description, schema, strictness or effect.
     """
 
     added: tuple[str, ...]
@@ -152,10 +150,10 @@ class Toolset:
 
     def select(
         self,
-        include: Names | None = None,
-        exclude: Names = (),
-        allow: Names | None = None,
-        deny: Names = (),
+        include: str | Iterable[str] | None = None,
+        exclude: str | Iterable[str] = (),
+        allow: str | Iterable[str] | None = None,
+        deny: str | Iterable[str] = (),
     ) -> Toolset:
         """Return a toolset of some of the tools; deny and exclude win over allow and include.
 
@@ -237,38 +235,66 @@ class Toolset:
 
     def _collected(self, prepare: Callable[[Any], None] | None = None) -> dict[str, Tool]:
         walk = Walk(self._known, prepare)
-        tools: dict[str, Tool] = {}
+        named = _Named(self._on_collision, self._warned)
         for tool in walk.tools(self._entries):
-            _check_name(tool.name)
-            held = tools.get(tool.name)
-            if held is None:
-                tools[tool.name] = tool
-            elif not _same(held, tool):
-                self._collide(tools, held, tool)
+            named.add(tool)
         self._known = walk.met
-        return tools
+        return named.tools
 
-    def _collide(self, tools: dict[str, Tool], held: Tool, tool: Tool) -> None:
-        if self._on_collision == "prefix":
-            name = _free_name(tools, tool)
-            tools[name] = tools.get(name) or _renamed(tool, name)
+
+class _Named:
+    """Tools put under their names one by one.
+
+    Args:
+        on_collision: What to do when a name is taken.
+        warned: The collisions that were warned of before, which is enough.
+    """
+
+    def __init__(self, on_collision: OnCollision, warned: set[str]) -> None:
+        self.on_collision = on_collision
+        self.warned = warned
+        self.tools: dict[str, Tool] = {}
+        self.moved: dict[Hashable, str] = {}
+        self.numbers: dict[str, int] = {}
+
+    def add(self, tool: Tool) -> None:
+        _check_name(tool.name)
+        held = self.tools.setdefault(tool.name, tool)
+        if _same(held, tool):
             return
-        if self._on_collision != "replace":
+        if self.on_collision == "prefix":
+            self._add_prefixed(tool)
+            return
+        if self.on_collision != "replace":
             self._object(held, tool)
-        tools[tool.name] = tool
+        self.tools[tool.name] = tool
+
+    def _add_prefixed(self, tool: Tool) -> None:
+        key = tool.name, identity(tool.func or tool)
+        moved = self.moved.get(key)
+        if moved is None or not _same(self.tools[moved], tool):
+            name = self.moved[key] = self._free_name(f"{_prefix_of(tool)}.{tool.name}")
+            self.tools[name] = _renamed(tool, name)
+
+    def _free_name(self, wanted: str) -> str:
+        name = wanted
+        while name in self.tools:
+            number = self.numbers[wanted] = self.numbers.get(wanted, 1) + 1
+            name = f"{wanted}_{number}"
+        return name
 
     def _object(self, held: Tool, tool: Tool) -> None:
         clash = f"two tools are named {cut(tool.name)!r}: one of {_whence(held)}, one of {_whence(tool)}"
-        if self._on_collision == "raise":
+        if self.on_collision == "raise":
             raise ToolNameError(f"{clash}; rename one, or choose on_collision='prefix'")
         if tool.origin is not None and tool.origin != held.origin:
             raise ToolNameError(
-                f"{clash}; a remote tool does not replace another's silently: prefix or rename it, "
-                "put it first, or choose on_collision='replace' or 'prefix'"
+                f"{clash}; a remote tool replaces no other silently: rename or prefix one of them, "
+                "or choose on_collision='replace' or 'prefix'"
             )
-        if clash not in self._warned:
-            self._warned.add(clash)
-            warn(f"{clash}; the later one is used")
+        if clash not in self.warned:
+            self.warned.add(clash)
+            warn(f"{clash}; the later is used")
 
 
 class _View:
@@ -300,9 +326,9 @@ def _same(held: Tool, tool: Tool) -> bool:
     """Whether one of two tools of a name can be left out without losing anything."""
     if held is tool:
         return True
-    same_function = held.func is tool.func or (isinstance(held.func, types.MethodType) and held.func == tool.func)
+    same_function = held.func is not None and identity(held.func) == identity(tool.func)
     same_options = all(getattr(held, option) == getattr(tool, option) for option in _OPTIONS)
-    return held.func is not None and same_function and same_options and _alike(held, tool)
+    return same_function and same_options and _alike(held, tool)
 
 
 def _alike(before: Tool, after: Tool) -> bool:
@@ -311,7 +337,7 @@ def _alike(before: Tool, after: Tool) -> bool:
         return True
     if (before.description, before.strict, before.effect) != (after.description, after.strict, after.effect):
         return False
-    if "signature" not in (before.mode, after.mode):  # their schemas may have to be asked of a model
+    if (before.mode, after.mode) != ("signature", "signature"):  # a model may have to be asked for the schema
         return before.func is after.func
     return before.input_schema == after.input_schema and before.output_schema == after.output_schema
 
@@ -331,16 +357,9 @@ def _renamed(tool: Tool, name: str) -> Tool:
     return tool if name == tool.name else tool.replace(name=name, original_name=tool.original_name or tool.name)
 
 
-def _free_name(tools: Mapping[str, Tool], tool: Tool) -> str:
-    """Return the name for a tool whose own is taken: new, or the one it already has in these tools."""
-    prefixed = f"{_prefix_of(tool)}.{tool.name}"
-    names = (prefixed if number == 1 else f"{prefixed}_{number}" for number in range(1, len(tools) + 2))
-    return next(name for name in names if name not in tools or _same(tools[name], tool))
-
-
 def _prefix_of(tool: Tool) -> str:
     source = tool.origin.partition(":")[2] or tool.origin if tool.origin else _module_of(tool).rpartition(".")[2]
-    return re.sub(r"[^\w.-]+", "_", source).strip("_.") or "other"
+    return re.sub(r"[^\w.-]+", "_", source)[:64].strip("_.") or "other"
 
 
 def _function_in(tool: Tool) -> Any:
@@ -364,9 +383,21 @@ def _whence(tool: Tool) -> str:
 def _not_found(name: Any, names: Iterable[str]) -> str:
     if not isinstance(name, str):
         return f"Tool {name!r:.100} not found. Names are text."
-    near = _nearest(name, names)
-    said = f"Tool {cut(name)!r} not found."
-    return f"{said} Did you mean {' or '.join(map(repr, near))}?" if near else said
+    return f"Tool {cut(name)!r} not found.{_meant(_nearest(name, names)) or _listed(names)}"
+
+
+def _listed(names: Iterable[str]) -> str:
+    first = [cut(name) for name in islice(names, _MOST_LISTED + 1)]
+    return (
+        f" There are: {', '.join(first[:_MOST_LISTED])}{', ...' if len(first) > _MOST_LISTED else ''}." if first else ""
+    )
+
+
+_MOST_LISTED = 20
+
+
+def _meant(near: list[str]) -> str:
+    return f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
 
 
 def _nearest(name: str, names: Iterable[str]) -> list[str]:
@@ -376,27 +407,30 @@ def _nearest(name: str, names: Iterable[str]) -> list[str]:
 # -- filters
 
 
-def _texts(option: str, names: Names) -> tuple[str, ...]:
+def _texts(option: str, names: str | Iterable[str]) -> tuple[str, ...]:
     texts = (names,) if isinstance(names, str) else tuple(names)
     if wrong := [text for text in texts if not isinstance(text, str)]:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise TypeError(f"{option} takes names, not {type(wrong[0]).__name__}")
     return texts
 
 
-def _globs(option: str, patterns: Names) -> list[Callable[[str], Any]]:
+def _globs(option: str, patterns: str | Iterable[str]) -> list[Callable[[str], Any]]:
     return [re.compile(fnmatch.translate(pattern)).match for pattern in _texts(option, patterns)]
 
 
-def _exact(option: str, names: Names, toolset: Toolset) -> frozenset[str]:
+def _exact(option: str, names: str | Iterable[str], toolset: Toolset) -> frozenset[str]:
     texts = _texts(option, names)
-    originals = dict.fromkeys(tool.original_name or tool.name for tool in toolset)
-    for text in texts:
-        if any(character in text for character in "*?["):
-            globs = "allow" if option == "include" else "deny"
-            warn(f"{option} takes exact names, but {cut(text)!r} looks like a glob: use {globs}= for patterns")
-        elif text not in originals:
-            shown = toolset.get(text)
-            near = [shown.original_name or shown.name] if shown else _nearest(text, originals)
-            meant = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
-            warn(f"{option}={cut(text)!r} matches the original name of no tool{meant}")
+    originals = {tool.original_name or tool.name: None for tool in toolset}
+    if globs := [text for text in texts if any(character in text for character in "*?[")]:
+        patterns = "allow" if option == "include" else "deny"
+        warn(f"{option} takes exact names, but {_shown(globs)} looks like a glob: use {patterns}= for patterns")
+    if missing := [text for text in texts if text not in originals and text not in globs]:
+        renamed = toolset.get(missing[0])
+        near = [renamed.original_name or renamed.name] if renamed else _nearest(missing[0], originals)
+        warn(f"{option} names {_shown(missing)}, which is the original name of no tool here.{_meant(near)}")
     return frozenset(texts)
+
+
+def _shown(names: list[str]) -> str:
+    shown = [repr(cut(name)) for name in names[:5]]
+    return ", ".join(shown if len(shown) == len(names) else [*shown, "..."])

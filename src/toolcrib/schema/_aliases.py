@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable
+from functools import cache
 from hashlib import blake2s
 from typing import NamedTuple
 
@@ -29,14 +30,17 @@ class Rule(NamedTuple):
 
     def allows(self, name: str) -> bool:
         """Return whether the provider takes `name` as it is."""
-        if not 0 < len(name) <= self.longest or re.search(f"[^{self.characters}]", name):
-            return False
-        return self.first is None or re.match(f"[{self.first}]", name) is not None
+        return _legal(self).fullmatch(name) is not None
 
     def plain(self, name: str) -> str:
         """Return `name` with `_` for each character the provider refuses; it may still be too long, or empty."""
         plain = re.sub(f"[^{self.characters}]", "_", name)
         return plain if self.first is None or re.match(f"[{self.first}]", plain) else f"_{plain}"
+
+
+@cache
+def _legal(rule: Rule) -> re.Pattern[str]:
+    return re.compile(f"[{rule.first or rule.characters}][{rule.characters}]{{0,{rule.longest - 1}}}")
 
 
 def aliases(names: Iterable[str], rule: Rule) -> dict[str, str]:
@@ -46,7 +50,9 @@ def aliases(names: Iterable[str], rule: Rule) -> dict[str, str]:
     """
     plain = {name: name if rule.allows(name) else rule.plain(name) for name in names}
     count = Counter(plain.values())
-    hashed = {name for name, wire in plain.items() if not rule.allows(name) and (count[wire] > 1 or not rule.allows(wire))}
+    hashed = {
+        name for name, wire in plain.items() if not rule.allows(name) and (count[wire] > 1 or not rule.allows(wire))
+    }
     taken = {wire for name, wire in plain.items() if name not in hashed}
     for name in sorted(hashed):
         attempts = (_hashed(name, rule, _SHORT, salt) for salt in range(len(plain) + 1))

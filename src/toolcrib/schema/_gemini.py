@@ -8,19 +8,21 @@ from pydantic_core import to_json
 
 from toolcrib.errors import ToolSignatureError
 from toolcrib.schema._roots import conjoined
-from toolcrib.schema._walk import Schema, as_schema, members, properties_of, resolve
-from toolcrib.schema._words import described, hinted, types_of, widened_tuple
+from toolcrib.schema._walk import Schema, as_schema, members, names, properties_of, resolve
+from toolcrib.schema._words import SILENT, described, hinted, types_of, widened_tuple
 
 __all__ = ["Gemini"]
 
-_KEPT = (
-    "description format pattern minLength maxLength minimum maximum minItems maxItems minProperties maxProperties"
-).split()
-_HANDLED = set(
-    "type enum const nullable properties required items prefixItems anyOf oneOf allOf $ref $defs definitions "
-    # what says nothing about which values are right
-    "title $schema $id $comment $anchor examples example deprecated readOnly writeOnly discriminator".split()
+_KEPT = frozenset(
+    {
+        *("description", "format", "pattern", "minLength", "maxLength", "minimum", "maximum"),
+        *("minItems", "maxItems", "minProperties", "maxProperties"),
+    }
 )
+_HANDLED = SILENT | {
+    *("type", "enum", "const", "nullable", "properties", "required", "items", "prefixItems"),
+    *("anyOf", "oneOf", "allOf", "$ref", "$defs", "definitions"),
+}
 _FORMATS = {"string": {"date-time"}, "integer": {"int32", "int64"}, "number": {"float", "double"}}
 _MOST_NODES = 10_000
 _OPEN: Schema = {"type": "object"}
@@ -51,11 +53,8 @@ class Gemini:
 
     def node(self, node: Any, path: str, followed: _Followed) -> Schema:
         """Return Gemini's form of one schema."""
-        self.count += 1
-        if self.count > _MOST_NODES:
-            raise ToolSignatureError(f"it has over {_MOST_NODES} parts once its $refs are written out")
         schema, followed = self.inlined(as_schema(node), path, followed)
-        out = {word: schema[word] for word in _KEPT if word in schema and _keeps(schema, word)}
+        out = {word: value for word, value in schema.items() if word in _KEPT and _keeps(schema, word)}
         if choices := members(schema, "anyOf") or members(schema, "oneOf"):
             out = self.choices(choices, out, path, followed)
         out = self.typed(schema, out)
@@ -71,15 +70,20 @@ class Gemini:
 
     def inlined(self, schema: Schema, path: str, followed: _Followed) -> tuple[Schema, _Followed]:
         """Return the schema without `$ref` and `allOf` at its top."""
+        self.count += 1
+        if self.count > _MOST_NODES:
+            raise ToolSignatureError(f"it has over {_MOST_NODES} parts once its $refs are written out")
+        if "$ref" not in schema and "allOf" not in schema:
+            return schema, followed
         rest = {word: value for word, value in schema.items() if word not in ("$ref", "allOf")}
         parts = [{"$ref": schema["$ref"]}] if "$ref" in schema else []
+        merged: Schema = {}
         for part in [*parts, *map(as_schema, members(schema, "allOf"))]:
-            self.count += 1
             found, followed = self.target(part, path, followed)
             if "$ref" in found or "allOf" in found:
                 found, followed = self.inlined(found, path, followed)
-            rest = conjoined(found, rest)
-        return rest, followed
+            merged = conjoined(merged, found)
+        return conjoined(merged, rest), followed
 
     def target(self, part: Schema, path: str, followed: _Followed) -> tuple[Schema, _Followed]:
         if "$ref" not in part:
@@ -89,12 +93,12 @@ class Gemini:
             self.losses.append(f"{path}: what is inside, since it is a {reference} again")
             return _OPEN, followed
         found = resolve(reference, self.root)
-        if found is None or self.count > _MOST_NODES:
+        if found is None:
             raise ToolSignatureError(f"{path} refers to {reference!r}, which leads nowhere")
         return {**found, **{word: value for word, value in part.items() if word != "$ref"}}, (*followed, reference)
 
     def choices(self, choices: list[Any], out: Schema, path: str, followed: _Followed) -> Schema:
-        """Return the schema with its choices; null among them makes it nullable, and a single other one is the schema."""
+        """Return the schema with its choices; one that is null makes it nullable, a single other one is the schema."""
         solid = [choice for choice in choices if types_of(as_schema(choice)) != ["null"]]
         if len(solid) < len(choices):
             out["nullable"] = True
@@ -130,7 +134,7 @@ class Gemini:
             out["properties"] = {
                 name: self.node(node, f"{path}.{name}".lstrip("."), followed) for name, node in properties.items()
             }
-        if required := [name for name in members(schema, "required") if name in properties]:
+        if required := [name for name in names(schema, "required") if name in properties]:
             out["required"] = required
 
     def array(self, schema: Schema, out: Schema, path: str, followed: _Followed) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 from typing import Any, cast
+from urllib.parse import unquote
 
 from toolcrib.schema._aliases import Rule, aliases
 from toolcrib.schema._walk import Schema, as_schema, children, mapped
@@ -18,8 +19,9 @@ def key_aliases(schema: Schema, rule: Rule) -> dict[str, str]:
     waiting = [schema]
     while waiting:
         node = waiting.pop()
-        keys.update(dict.fromkeys(as_schema(node.get("properties"))))
-        waiting.extend(child for child in children(node) if isinstance(child, dict))
+        if "properties" in node:
+            keys.update(dict.fromkeys(as_schema(node["properties"])))
+        waiting += (child for child in children(node) if isinstance(child, dict))
     if all(map(rule.allows, keys)):
         return {}
     return {key: alias for key, alias in aliases(keys, rule).items() if key != alias}
@@ -47,13 +49,13 @@ def _renamed(node: Any, names: Mapping[str, str]) -> Any:
 
 
 def _each(keys: Any, names: Mapping[str, str]) -> Any:
-    return [names.get(key, key) for key in cast("list[Any]", keys)] if isinstance(keys, list) else keys
+    return [names.get(str(key), key) for key in cast("list[Any]", keys)] if isinstance(keys, list) else keys
 
 
 def _pointer(reference: str, names: Mapping[str, str]) -> str:
     parts = reference.split("/")
     for i, word in enumerate(parts[:-1]):
         if word == "properties":
-            key = parts[i + 1].replace("~1", "/").replace("~0", "~")
+            key = unquote(parts[i + 1]).replace("~1", "/").replace("~0", "~")
             parts[i + 1] = names.get(key, parts[i + 1])
     return "/".join(parts)

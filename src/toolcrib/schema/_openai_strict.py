@@ -7,21 +7,22 @@ from typing import Any, cast
 
 from toolcrib.errors import ToolSignatureError
 from toolcrib.schema._roots import conjoined
-from toolcrib.schema._walk import Schema, accepts_null, as_schema, members, properties_of, resolve
-from toolcrib.schema._words import hinted, types_of, widened_tuple
+from toolcrib.schema._walk import Schema, accepts_null, as_schema, members, names, properties_of, resolve
+from toolcrib.schema._words import SILENT, hinted, types_of, widened_tuple
 
 __all__ = ["OpenAIStrict"]
 
-_KEPT = (
-    "type description enum const pattern format multipleOf minimum maximum exclusiveMinimum exclusiveMaximum "
-    "minItems maxItems"
-).split()
-_HANDLED = set(
-    "properties required additionalProperties items prefixItems anyOf oneOf allOf $ref $defs definitions "
-    # what says nothing about which values are right
-    "title $schema $id $comment $anchor examples example deprecated readOnly writeOnly discriminator nullable".split()
+_KEPT = frozenset(
+    {
+        *("type", "description", "enum", "const", "pattern", "format", "multipleOf"),
+        *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "minItems", "maxItems"),
+    }
 )
-_FORMATS = frozenset("date-time time date duration email hostname ipv4 ipv6 uuid".split())
+_HANDLED = SILENT | {
+    *("properties", "required", "additionalProperties", "items", "prefixItems", "nullable"),
+    *("anyOf", "oneOf", "allOf", "$ref", "$defs", "definitions"),
+}
+_FORMATS = frozenset({"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"})
 _DEFINITION = re.compile(r"#|#/(\$defs|definitions)/[^/]+")
 _MOST_PROPERTIES = 5_000
 _MOST_LEVELS = 10
@@ -56,7 +57,7 @@ class OpenAIStrict:
             level: How many objects it stands in.
         """
         schema = self.merged(as_schema(node), path)
-        out = {word: schema[word] for word in _KEPT if word in schema and self.keeps(schema, word)}
+        out = {word: value for word, value in schema.items() if word in _KEPT and self.keeps(schema, word)}
         if "$ref" in schema:
             self.reference(schema["$ref"], out, path)
         self.choices(schema, out, path, level)
@@ -80,16 +81,17 @@ class OpenAIStrict:
         rest = {word: value for word, value in schema.items() if word != "allOf"}
         if len(parts) == 1 and isinstance(parts[0], dict) and not (rest.keys() & parts[0].keys() - {"description"}):
             return {**parts[0], **rest}
+        merged: Schema = {}
         for part in parts:
             target = resolve(part.get("$ref"), self.root) if "$ref" in as_schema(part) else as_schema(part)
             if target is None or "properties" not in target or {"allOf", "anyOf", "oneOf", "$ref"} & target.keys():
                 raise ToolSignatureError(f"{path or 'it'} is an allOf of more than plain objects")
-            rest = conjoined(target, rest)
-        return rest
+            merged = conjoined(merged, target)
+        return conjoined(merged, rest)
 
     def keeps(self, schema: Schema, word: str) -> bool:
         if word == "format":
-            return schema[word] in _FORMATS
+            return str(schema[word]) in _FORMATS
         # look-around is the one thing of patterns that is refused
         return word != "pattern" or not re.search(r"\(\?<?[=!]", str(schema[word]))
 
@@ -122,7 +124,7 @@ class OpenAIStrict:
         self.count += len(properties)
         if level > _MOST_LEVELS or self.count > _MOST_PROPERTIES:
             raise ToolSignatureError(f"it has over {_MOST_LEVELS} levels or {_MOST_PROPERTIES} properties")
-        required = members(schema, "required")
+        required = names(schema, "required")
         out["properties"] = {
             name: self.property(node, f"{path}.{name}".lstrip("."), level, optional=name not in required)
             for name, node in properties.items()

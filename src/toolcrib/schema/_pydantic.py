@@ -11,6 +11,9 @@ import inspect
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated, Any, cast, get_args, get_origin
 
+from pydantic_core import PydanticSerializationError
+
+from toolcrib._json import first_unsafe
 from toolcrib.errors import ToolSignatureError
 
 if TYPE_CHECKING:
@@ -79,6 +82,12 @@ def _generator() -> type[GenerateJsonSchema]:
             return False
 
         def emit_warning(self, kind: Any, detail: str) -> None: ...
+
+        def encode_default(self, dft: Any) -> Any:
+            value = super().encode_default(dft)
+            if bad := first_unsafe(value, "default"):
+                raise PydanticSerializationError(": ".join(bad))
+            return value
 
     return Untitled
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from toolcrib.errors import ToolSignatureError
-from toolcrib.schema._walk import Schema, members, properties_of, resolve
+from toolcrib.schema._walk import Schema, members, names, properties_of, resolve
 
 __all__ = ["conjoined", "object_root"]
 
@@ -26,7 +26,7 @@ def object_root(schema: Schema) -> tuple[Schema, list[str]]:
     if schema.get("type") == "object" and not any(word in schema for word in _WORDS):
         return schema, []
     root = _Root(schema)
-    return {"type": "object", **root.flat(schema, ()), "type": "object"}, root.losses
+    return {**root.flat(schema, ()), "type": "object"}, root.losses
 
 
 class _Root:
@@ -45,10 +45,10 @@ class _Root:
         if (kind != "object" and not (isinstance(kind, list) and "object" in kind)) or self.parts > _MOST_PARTS:
             raise ToolSignatureError(f"the root of its schema is not one object but {kind}")
         self.losses += [f"{word} at the root" for word in _DROPPED if word in schema]
-        merged = {word: value for word, value in schema.items() if word not in _WORDS}
+        merged: Schema = {}
         for part in self.conjuncts(schema, followed):
-            merged = conjoined(part, merged)
-        return merged
+            merged = conjoined(merged, part)
+        return conjoined(merged, {word: value for word, value in schema.items() if word not in _WORDS})
 
     def conjuncts(self, schema: Schema, followed: tuple[str, ...]) -> list[Schema]:
         """Return the objects that a value must fit at once."""
@@ -75,7 +75,7 @@ def conjoined(one: Schema, other: Schema) -> Schema:
         merged["properties"] = {
             name: _both(properties_of(one).get(name), properties_of(other).get(name)) for name in properties
         }
-    if required := _unique([*members(one, "required"), *members(other, "required")]):
+    if required := list(dict.fromkeys([*names(one, "required"), *names(other, "required")])):
         merged["required"] = required
     return merged
 
@@ -91,9 +91,5 @@ def _disjoined(parts: Sequence[Schema]) -> Schema:
             if schema not in choices.setdefault(name, []):
                 choices[name].append(schema)
     properties = {name: found[0] if len(found) == 1 else {"anyOf": found} for name, found in choices.items()}
-    required = [name for name in members(parts[0], "required") if all(name in members(part, "required") for part in parts)]
+    required = [name for name in names(parts[0], "required") if all(name in names(part, "required") for part in parts)]
     return {"properties": properties, **({"required": required} if required else {})}
-
-
-def _unique(names: Sequence[Any]) -> list[Any]:
-    return list(dict.fromkeys(name for name in names if isinstance(name, str)))

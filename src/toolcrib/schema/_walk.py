@@ -6,15 +6,18 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeAlias, cast
 from urllib.parse import unquote
 
-__all__ = ["Schema", "accepts_null", "as_schema", "children", "mapped", "members", "properties_of", "resolve"]
+__all__ = ["Schema", "accepts_null", "as_schema", "children", "mapped", "members", "names", "properties_of", "resolve"]
 
 Schema: TypeAlias = dict[str, Any]
 
-_MAPS = ("properties", "$defs", "definitions", "patternProperties", "dependentSchemas")
-_LISTS = ("anyOf", "oneOf", "allOf", "prefixItems", "items")
-_SINGLES = (
-    "items additionalProperties not if then else contains propertyNames unevaluatedItems unevaluatedProperties"
-).split()
+#: Words whose value is a mapping to schemas, a list of schemas or a schema.
+_MAPS = frozenset({"properties", "$defs", "definitions", "patternProperties", "dependentSchemas"})
+_NESTED = frozenset(
+    {
+        *("anyOf", "oneOf", "allOf", "prefixItems", "items", "additionalProperties", "unevaluatedItems"),
+        *("unevaluatedProperties", "not", "if", "then", "else", "contains", "propertyNames"),
+    }
+)
 
 
 def as_schema(node: Any) -> Schema:
@@ -28,6 +31,11 @@ def members(node: Mapping[str, Any], word: str) -> list[Any]:
     return cast("list[Any]", found) if isinstance(found, list) else []
 
 
+def names(node: Mapping[str, Any], word: str) -> list[str]:
+    """Return the names in the list at `word`; what is no name there is left out."""
+    return [name for name in members(node, word) if isinstance(name, str)]
+
+
 def properties_of(node: Mapping[str, Any]) -> Schema:
     """Return the property schemas of an object schema."""
     return as_schema(node.get("properties"))
@@ -35,27 +43,26 @@ def properties_of(node: Mapping[str, Any]) -> Schema:
 
 def children(node: Schema) -> Iterator[Any]:
     """Yield every schema that stands directly in `node`."""
-    for word in _MAPS:
-        yield from as_schema(node.get(word)).values()
-    for word in _LISTS:
-        yield from members(node, word)
-    for word in _SINGLES:
-        if isinstance(node.get(word), dict):
-            yield node[word]
+    for word, value in node.items():
+        if isinstance(value, dict):
+            if word in _MAPS:
+                yield from cast("Schema", value).values()
+            elif word in _NESTED:
+                yield value
+        elif isinstance(value, list) and word in _NESTED:
+            yield from cast("list[Any]", value)
 
 
 def mapped(node: Schema, change: Callable[[Any], Any]) -> Schema:
     """Return a copy of `node` with every schema that stands directly in it changed."""
     copy = dict(node)
-    for word in _MAPS:
-        if isinstance(node.get(word), dict):
-            copy[word] = {name: change(child) for name, child in node[word].items()}
-    for word in _LISTS:
-        if isinstance(node.get(word), list):
-            copy[word] = [change(child) for child in node[word]]
-    for word in _SINGLES:
-        if isinstance(node.get(word), dict):
-            copy[word] = change(node[word])
+    for word, value in node.items():
+        if isinstance(value, dict) and word in _MAPS:
+            copy[word] = {name: change(child) for name, child in cast("Schema", value).items()}
+        elif isinstance(value, dict) and word in _NESTED:
+            copy[word] = change(value)
+        elif isinstance(value, list) and word in _NESTED:
+            copy[word] = [change(child) for child in cast("list[Any]", value)]
     return copy
 
 

@@ -9,7 +9,16 @@ from pydantic_core import to_json
 
 from toolcrib.schema._walk import Schema, members
 
-__all__ = ["described", "hinted", "types_of", "widened_tuple"]
+__all__ = ["SILENT", "described", "hinted", "types_of", "widened_tuple"]
+
+
+#: Words that say nothing about which values are right.
+SILENT = frozenset(
+    {
+        *("title", "$schema", "$id", "$comment", "$anchor", "examples", "example", "deprecated"),
+        *("readOnly", "writeOnly", "discriminator"),
+    }
+)
 
 
 def types_of(schema: Schema) -> list[str]:
@@ -27,7 +36,7 @@ def types_of(schema: Schema) -> list[str]:
 
 def _type_of(value: Any) -> str:
     names = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object"}
-    return names.get(cast("type", type(value)), "null")
+    return names.get(value.__class__, "null")
 
 
 def hinted(schema: Schema, lost: Mapping[str, Any]) -> Schema:

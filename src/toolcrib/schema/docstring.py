@@ -7,7 +7,6 @@ is imported only when a docstring is written in one of them.
 from __future__ import annotations
 
 import re
-import threading
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -31,7 +30,6 @@ _UNDERLINED = re.compile(r"^( *+)(\w[\w ]*+)\n *+(?:--[ -]*+|==[ =]*+)$", re.MUL
 _FIELD = re.compile(r"^ *+:(?:(param|arg|key)|return|rais|except|rtype|type|yield)\w*+(?: [^:\n]++)?:", re.MULTILINE)
 # How long griffe takes is not ours to promise, so it is given no text that is longer than people write.
 _MAX_FOREIGN_CHARS = 100_000
-_griffe_lock = threading.Lock()
 
 
 class Docstring(NamedTuple):
@@ -162,13 +160,10 @@ def _foreign_parameters(style: str, text: str) -> dict[str, str]:
 
 
 def _read_with_griffe(style: str, text: str, into: dict[str, str]) -> None:
-    import griffe  # noqa: PLC0415  # slow to import, and few docstrings need it
+    import griffe  # slow to import, and few docstrings need it
 
     read = griffe.parse_numpy if style == "numpy" else griffe.parse_sphinx
-    # griffe reports through a logger whose level is all there is to turn; hence one at a time.
-    with _griffe_lock, griffe.logger.disable():
-        sections = read(griffe.Docstring(text), warnings=False)
-    for section in sections:
+    for section in read(griffe.Docstring(text), warnings=False):
         if isinstance(section, griffe.DocstringSectionParameters):  # "other parameters" are a kind of these
             for parameter in section.value:
                 _keep(parameter.name, [line.strip() for line in parameter.description.split("\n")], into)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from toolcrib.errors import ToolSignatureError
+from toolcrib.schema._roots import object_root
 
 if TYPE_CHECKING:
     from jsonschema_rs import Validator
@@ -24,10 +26,21 @@ def compiled(schema: Mapping[str, Any]) -> Validator:
     def refuse(uri: str) -> Any:
         raise ValueError(f"a $ref may not leave the schema: {uri}")
 
+    known = dict(schema)
+    if not _is_known_draft(known.get("$schema")):
+        known.pop("$schema", None)
     try:
-        return jsonschema_rs.validator_for(dict(schema), retriever=refuse)
+        return jsonschema_rs.validator_for(known, retriever=refuse)
     except (ValueError, TypeError) as error:
         raise ToolSignatureError(f"not a usable JSON Schema: {str(error).splitlines()[0]}") from None
+
+
+def _is_known_draft(name: Any) -> bool:
+    """Whether a validator knows the draft; a schema of any other is read as one of the newest."""
+    return isinstance(name, str) and _DRAFTS.match(name) is not None
+
+
+_DRAFTS = re.compile(r"https?://json-schema\.org/(schema|draft-0[4-7]/schema|draft/20(19-09|20-12)/schema)#?$")
 
 
 def object_schema(parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -43,31 +56,45 @@ def object_schema(parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def closed(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a copy in which every object that lists its properties allows no others; the root always does."""
-    return {**cast("dict[str, Any]", _closed(schema)), "additionalProperties": False}
+    """Return a copy in which every object that lists its properties allows no others; the root always does.
+
+    Raises:
+        ToolSignatureError: The root is composed of something other than objects.
+    """
+    copy = cast("dict[str, Any]", _closed(schema))
+    if _COMPOSED & schema.keys():  # a closed object looks only at its own properties, so it has to name them all
+        named = object_root(dict(schema))[0].get("properties", {})
+        copy["properties"] = {**{name: {} for name in named}, **copy.get("properties", {})}
+    return {**copy, "additionalProperties": False}
 
 
-def _closed(node: Any) -> Any:
+def _closed(node: Any, *, is_part: bool = False) -> Any:
     if isinstance(node, list):
-        return [_closed(item) for item in cast("list[Any]", node)]
+        return [_closed(item, is_part=is_part) for item in cast("list[Any]", node)]
     if not isinstance(node, Mapping):
         return node
     members = cast("Mapping[str, Any]", node)
-    copy = {key: _closed_member(key, value) for key, value in members.items()}
-    if isinstance(members.get("properties"), Mapping) and not _COMPOSED & members.keys():
+    copy = {key: _closed_member(key, value, members) for key, value in members.items()}
+    if isinstance(members.get("properties"), Mapping) and not is_part and not _COMPOSED & members.keys():
         copy.setdefault("additionalProperties", False)
     return copy
 
 
 #: An object that is one part of a composition cannot be closed without refusing the other parts.
 _COMPOSED = frozenset({"allOf", "anyOf", "oneOf", "$ref"})
-_DATA = frozenset({"default", "const", "enum", "examples"})
+_ALTERNATIVES = frozenset({"anyOf", "oneOf"})
+_PARTS = frozenset({"allOf", "then", "else", "dependentSchemas"})
+_UNTOUCHED = frozenset({"default", "const", "enum", "examples", "not", "if"})
 _MAPS = frozenset({"properties", "$defs", "definitions", "patternProperties", "dependentSchemas"})
 
 
-def _closed_member(key: str, value: Any) -> Any:
-    if key in _DATA:
+def _closed_member(key: str, value: Any, siblings: Mapping[str, Any]) -> Any:
+    if key in _UNTOUCHED:
         return value
+    is_part = key in _PARTS or (
+        key in _ALTERNATIVES and not siblings.keys().isdisjoint(("properties", "allOf", "$ref"))
+    )
     if key in _MAPS and isinstance(value, Mapping):
-        return {name: _closed(schema) for name, schema in cast("Mapping[str, Any]", value).items()}
-    return _closed(value)
+        schemas = cast("Mapping[str, Any]", value)
+        return {name: _closed(schema, is_part=is_part) for name, schema in schemas.items()}
+    return _closed(value, is_part=is_part)

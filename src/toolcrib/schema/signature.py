@@ -7,19 +7,21 @@ the whole function to pydantic, which knows every type. Both routes give the sam
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import sys
 import types
 import typing
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Union, cast, get_args, get_origin
 
-import typing_extensions
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
+from toolcrib._json import first_unsafe
 from toolcrib.errors import ToolSignatureError
 from toolcrib.schema._pydantic import by_pydantic
+from toolcrib.schema._typeddict import portable
 from toolcrib.types import ToolContext
 
 if TYPE_CHECKING:
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Parameter", "Shape", "Signature", "context_of", "read_signature", "shape_of"]
 
-EMPTY = inspect.Parameter.empty
+_EMPTY = inspect.Parameter.empty
 
 
 class Parameter(NamedTuple):
@@ -42,7 +44,7 @@ class Parameter(NamedTuple):
     @property
     def required(self) -> bool:
         """Whether a call must give it."""
-        return self.default is EMPTY
+        return self.default is _EMPTY
 
 
 class Signature(NamedTuple):
@@ -66,7 +68,7 @@ class Signature(NamedTuple):
     @property
     def unhinted(self) -> tuple[str, ...]:
         """Required parameters without a type hint."""
-        return tuple(p.name for p in self.parameters if p.required and p.annotation is EMPTY)
+        return tuple(p.name for p in self.parameters if p.required and p.annotation is _EMPTY)
 
 
 class Shape(NamedTuple):
@@ -116,11 +118,11 @@ def _read_code(func: types.FunctionType) -> Signature:
     kwdefaults: dict[str, Any] = func.__kwdefaults__ or {}
     positional_only = code.co_posonlyargcount
     named = [
-        Parameter(names[i], hints.get(names[i], EMPTY), defaults[i - first_default] if i >= first_default else EMPTY)
+        Parameter(names[i], hints.get(names[i], _EMPTY), defaults[i - first_default] if i >= first_default else _EMPTY)
         for i in range(positional_only, count)
     ]
     end = count + keyword_only
-    named += [Parameter(n, hints.get(n, EMPTY), kwdefaults.get(n, EMPTY)) for n in names[count:end]]
+    named += [Parameter(n, hints.get(n, _EMPTY), kwdefaults.get(n, _EMPTY)) for n in names[count:end]]
     variadic: list[str] = []
     if code.co_flags & inspect.CO_VARARGS:
         variadic.append("*" + names[end])
@@ -165,7 +167,7 @@ def shape_of(
 def context_of(func: Callable[..., Any]) -> str | None:
     """Return the parameter annotated `ToolContext`, if there is one; a hint that cannot be resolved is not."""
     try:
-        parameters = [p for p in read_signature(func).parameters if p.annotation is not EMPTY]
+        parameters = [p for p in read_signature(func).parameters if p.annotation is not _EMPTY]
         return _without_context(_resolved(func, tuple(parameters)))[1]
     except ToolSignatureError:
         return None
@@ -179,8 +181,8 @@ def _name(func: Callable[..., Any]) -> str:
 
 
 def _resolved(func: Callable[..., Any], parameters: tuple[Parameter, ...]) -> list[Parameter]:
-    hints = {p.name: p.annotation for p in parameters if p.annotation is not EMPTY}
-    if any(not isinstance(hint, type) for hint in hints.values()):
+    hints = {p.name: p.annotation for p in parameters if p.annotation is not _EMPTY}
+    if any(type(hint) is not type for hint in hints.values()):
         hints = _evaluated(func, hints)
     return [Parameter(p.name, _nullable(hints.get(p.name, Any), p.default), p.default) for p in parameters]
 
@@ -190,14 +192,43 @@ def _evaluated(func: Callable[..., Any], hints: dict[str, Any]) -> dict[str, Any
     if all(isinstance(hint, str) and hint in _BUILTIN and hint not in namespace for hint in hints.values()):
         return {name: _BUILTIN[hint] for name, hint in hints.items()}
 
+    local = _closure_of(func)
+    try:
+        resolved = {name: _value_of(hint, namespace, local) for name, hint in hints.items()}
+        if any(_is_postponed(hint) for hint in resolved.values()):
+            resolved = _by_typing(hints, namespace, local)
+    except Exception as error:
+        raise ToolSignatureError(f"a type hint of {_name(func)} cannot be resolved: {error}") from error
+    return {name: portable(hint) for name, hint in resolved.items()}
+
+
+def _value_of(hint: Any, namespace: dict[str, Any], local: dict[str, Any]) -> Any:
+    return eval(_compiled(hint), namespace, local) if isinstance(hint, str) else hint  # noqa: S307  # the author's own hint
+
+
+@functools.lru_cache(2_000)
+def _compiled(hint: str) -> types.CodeType:
+    return compile(hint, "<type hint>", "eval")
+
+
+def _is_postponed(hint: Any) -> bool:
+    """Whether names inside a hint are still text, as in `list["Order"]`."""
+    if type(hint) is type:
+        return False
+    if isinstance(hint, (str, typing.ForwardRef)):
+        return True
+    return get_origin(hint) is not Literal and any(_is_postponed(argument) for argument in _types_in(hint))
+
+
+def _types_in(hint: Any) -> tuple[Any, ...]:
+    return get_args(hint)[:1] if get_origin(hint) is Annotated else get_args(hint)
+
+
+def _by_typing(hints: dict[str, Any], namespace: dict[str, Any], local: dict[str, Any]) -> dict[str, Any]:
     def carrier() -> None: ...
 
     carrier.__annotations__ = hints
-    try:
-        resolved = typing.get_type_hints(carrier, namespace, _closure_of(func), include_extras=True)
-    except Exception as error:
-        raise ToolSignatureError(f"a type hint of {_name(func)} cannot be resolved: {error}") from error
-    return {name: _portable(hint) for name, hint in resolved.items()}
+    return typing.get_type_hints(carrier, namespace, local, include_extras=True)
 
 
 _BUILTIN: dict[str, Any] = {"str": str, "int": int, "float": float, "bool": bool, "dict": dict, "list": list}
@@ -224,9 +255,14 @@ def _globals_of(func: Callable[..., Any]) -> dict[str, Any]:
 
 def _closure_of(func: Callable[..., Any]) -> dict[str, Any]:
     inner = _innermost(func)
-    if getattr(inner, "__closure__", None) is None:
-        return {}
-    return dict(inspect.getclosurevars(inner).nonlocals)
+    cells: Any = getattr(inner, "__closure__", None)
+    return {} if cells is None else dict(_filled(inner.__code__.co_freevars, cells))
+
+
+def _filled(names: tuple[str, ...], cells: tuple[types.CellType, ...]) -> Iterator[tuple[str, Any]]:
+    for name, cell in zip(names, cells, strict=True):
+        with contextlib.suppress(ValueError):  # a name that is given its value later
+            yield name, cell.cell_contents
 
 
 def _nullable(annotation: Any, default: Any) -> Any:
@@ -250,54 +286,22 @@ def _allows_none(annotation: Any) -> bool:
 _UNIONS = (Union, types.UnionType)
 
 
-def _portable(annotation: Any) -> Any:
-    """Return the annotation with `typing.TypedDict`s as pydantic accepts them before Python 3.12."""
-    if sys.version_info >= (3, 12):
-        return annotation
-    if typing.is_typeddict(annotation) and type(annotation).__module__ == "typing":
-        hints = typing.get_type_hints(annotation, include_extras=True)
-        members = {
-            key: hint if get_origin(hint) in _REQUIREDNESS else _required_as(annotation, key)[_portable(hint)]
-            for key, hint in hints.items()
-        }
-        made = typing_extensions.TypedDict(annotation.__name__, members)  # type: ignore[operator]  # made from data
-        made.__doc__ = annotation.__doc__
-        return made
-    arguments = get_args(annotation)
-    if not arguments or get_origin(annotation) is Literal:
-        return annotation
-    portable = tuple(_portable(argument) for argument in arguments)
-    return annotation if portable == arguments else _rebuilt(annotation, portable)
-
-
-_REQUIREDNESS = (typing.Required, typing.NotRequired)
-
-
-def _required_as(typed_dict: Any, key: str) -> Any:
-    return typing.Required if key in typed_dict.__required_keys__ else typing.NotRequired
-
-
-def _rebuilt(annotation: Any, arguments: tuple[Any, ...]) -> Any:
-    origin = get_origin(annotation)
-    if origin is Annotated:
-        return Annotated[(arguments[0], *annotation.__metadata__)]
-    return (
-        Union[arguments]  # noqa: UP007
-        if origin in _UNIONS
-        else annotation.copy_with(arguments)
-        if hasattr(annotation, "copy_with")
-        else origin[arguments]
-    )
-
-
 def _without_context(parameters: list[Parameter]) -> tuple[list[Parameter], str | None]:
-    context = next((p.name for p in parameters if _is_context(p.annotation)), None)
-    return [p for p in parameters if not _is_context(p.annotation)], context
+    contexts = [p.name for p in parameters if _is_context(p.annotation)]
+    if not contexts:
+        return parameters, None
+    if len(contexts) > 1:
+        raise ToolSignatureError(f"only one parameter can receive the ToolContext, not {' and '.join(contexts)}")
+    return [p for p in parameters if p.name != contexts[0]], contexts[0]
 
 
 def _is_context(annotation: Any) -> bool:
-    if annotation is ToolContext or get_origin(annotation) is ToolContext:
+    if type(annotation) is type:
+        return annotation is ToolContext
+    if get_origin(annotation) is ToolContext:
         return True
+    if get_origin(annotation) is Annotated:
+        return _is_context(get_args(annotation)[0])
     return get_origin(annotation) in _UNIONS and any(_is_context(choice) for choice in get_args(annotation))
 
 
@@ -336,9 +340,9 @@ def _directly(parameters: list[Parameter]) -> Shape:
     for name, annotation, default in parameters:
         plain = _plain(annotation)
         loose = loose or plain.loose
-        fields[name] = {"type": "typed-dict-field", "schema": plain.core, "required": default is EMPTY}
+        fields[name] = {"type": "typed-dict-field", "schema": plain.core, "required": default is _EMPTY}
         properties[name] = dict(plain.schema)
-        if default is EMPTY:
+        if default is _EMPTY:
             required.append(name)
         else:
             _add_default(properties[name], default)
@@ -351,9 +355,11 @@ def _add_default(schema: dict[str, Any], default: Any) -> None:
     if type(default).__module__ == "pydantic.fields":
         raise _NotPlainError
     try:
-        schema["default"] = to_jsonable_python(default)
+        value = to_jsonable_python(default)
     except (PydanticSerializationError, UnicodeDecodeError):
         return  # a default that JSON cannot carry stays the function's own affair
+    if not first_unsafe(value, "default"):
+        schema["default"] = value
 
 
 def _plain(annotation: Any) -> _Plain:
