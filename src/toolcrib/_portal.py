@@ -12,6 +12,7 @@ import contextlib
 import contextvars
 import os
 import threading
+import time
 from collections.abc import Awaitable, Callable, Coroutine
 from queue import SimpleQueue
 from typing import Any, Literal, ParamSpec, TypeVar, cast
@@ -44,8 +45,8 @@ class _Job:
     def run(self) -> None:
         try:
             value, error = self.context.run(self.func, *self.args), None
-        except StopIteration as stop:  # a future cannot carry it
-            value, error = None, RuntimeError(f"the function raised StopIteration({stop.value!r:.100})")
+        except (StopIteration, KeyboardInterrupt) as raised:  # a future cannot carry the one, nor is the other Ctrl-C
+            value, error = None, RuntimeError(f"the function raised {type(raised).__name__}")
         except BaseException as raised:  # noqa: BLE001  # handed to whoever waits
             value, error = None, raised
         self.settle(value, error)
@@ -184,7 +185,7 @@ def off_thread(func: Callable[..., T], *args: Any, timeout: float | None = None)
     job = _Job(func, args, settle)
     _workers.submit(job)
     try:
-        in_time = done.acquire(timeout=-1 if timeout is None else timeout)
+        in_time = done.acquire(timeout=-1 if timeout is None else min(max(timeout, 0), threading.TIMEOUT_MAX))
     except BaseException:
         _workers.abandon(job)
         raise
@@ -249,23 +250,28 @@ class Portal:
         if threading.current_thread() is self._thread:
             raise RuntimeError("a sync call was made inside an async tool of a sync run; use the async surface there")
         done, context = threading.Event(), contextvars.copy_context()
-        tasks: list[asyncio.Task[T]] = []
+        in_thread = threading.current_thread() is not threading.main_thread()  # which calls at exit, too
+        tasks: list[asyncio.Task[tuple[T | None, BaseException | None]]] = []
 
         def start() -> None:
-            task = loop.create_task(func(*args, **kwargs), context=context)
+            task = loop.create_task(_kept(func, *args, **kwargs), context=context)
             tasks.append(task)
-            self._pending.add(task)
+            if in_thread:
+                self._pending.add(task)
             task.add_done_callback(lambda task: (self._pending.discard(task), done.set()))
 
-        loop.call_soon_threadsafe(start)
         try:
+            loop.call_soon_threadsafe(start)
             done.wait()
         except BaseException:  # Ctrl-C, above all
             loop.call_soon_threadsafe(lambda: tasks and tasks[0].cancel())
             raise
         if tasks[0].cancelled():
             raise RuntimeError("the call was cancelled because the process is ending")
-        return tasks[0].result()
+        value, error = tasks[0].result()
+        if error is not None:
+            raise error
+        return cast("T", value)
 
     def close(self) -> None:
         """Cancel what runs, stop the loop and join its thread; a later call starts anew."""
@@ -274,10 +280,11 @@ class Portal:
         if loop is None or thread is None or not thread.is_alive():
             return
         stopped = asyncio.run_coroutine_threadsafe(_cancel_all(), loop)
+        over = time.monotonic() + _CLOSING_SECONDS
         with contextlib.suppress(Exception):
             stopped.result(_CLOSING_SECONDS)
         loop.call_soon_threadsafe(loop.stop)
-        thread.join(_CLOSING_SECONDS)
+        thread.join(max(0.1, over - time.monotonic()))
         if not thread.is_alive():
             loop.close()
 
@@ -285,6 +292,16 @@ class Portal:
         """Drop what a forked child inherited: the loop and its thread exist only in the parent."""
         self._lock, self._loop, self._thread = threading.Lock(), None, None
         self._pending = set()
+
+
+async def _kept(
+    func: Callable[P, Coroutine[Any, Any, T]], *args: P.args, **kwargs: P.kwargs
+) -> tuple[T | None, BaseException | None]:
+    """Await a value; what a task may not raise, since it would end the loop for everybody, is returned beside it."""
+    try:
+        return await func(*args, **kwargs), None
+    except (SystemExit, KeyboardInterrupt) as error:
+        return None, error
 
 
 _CLOSING_SECONDS = 5.0  # what the slowest polite connection needs to close
@@ -296,6 +313,7 @@ async def _cancel_all() -> None:
         task.cancel()
         tasks.append(task)
     await asyncio.gather(*tasks, return_exceptions=True)
+    await asyncio.get_running_loop().shutdown_asyncgens()  # some hold connections open until their loop ends
 
 
 _portal = Portal()

@@ -7,12 +7,14 @@ else, which does not validate as it is but does once decoded as JSON, is decoded
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
-from typing import Any, NoReturn, Protocol, cast
+from math import isfinite
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, cast
 
-from pydantic_core import CoreSchema, SchemaValidator, ValidationError, from_json, to_json
+from pydantic_core import CoreSchema, ErrorDetails, SchemaValidator, ValidationError, from_json, to_json
 
 from toolcrib._json import first_unsafe
 from toolcrib.errors import ToolArgumentError
@@ -20,9 +22,12 @@ from toolcrib.limits import DEFAULT_LIMITS, Limits
 from toolcrib.schema.jsonschema import compiled
 from toolcrib.schema.parameters import type_text
 
-__all__ = ["FunctionReader", "Reader", "SchemaReader", "expected_call"]
+if TYPE_CHECKING:
+    from jsonschema_rs import Validator
 
-Path = tuple[Any, ...]
+__all__ = ["FunctionReader", "Reader", "SchemaReader", "expected_call", "parse"]
+
+_Path = tuple[Any, ...]
 
 
 class Reader(Protocol):
@@ -62,38 +67,63 @@ class FunctionReader:
             ToolArgumentError: They do not fit, or are not acceptable JSON.
         """
         if not isinstance(arguments, str):
-            return self._read_mapping(arguments or {})
+            return self._read_mapping(arguments, limits)
         if len(arguments) > limits.max_argument_chars:
             _too_long(self._name, len(arguments), limits)
         try:
             values = self._validate_json(arguments)
         except ValidationError as error:
             return self._second_look(arguments, error, limits)
+        except TypeError:
+            parse(self._name, arguments, limits)  # text that is no Unicode; any other TypeError is a validator's own
+            raise
         if not self._colons_tell or arguments.count(":") != len(values):
             _check_exactly(self._name, arguments, limits)
         return values
 
-    def _read_mapping(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    def _read_mapping(self, arguments: Mapping[str, Any] | None, limits: Limits) -> dict[str, Any]:
+        values = members(self._name, arguments, limits)
         try:
-            return self._validate_python(dict(arguments))
+            return self._validate_python(values)
         except ValidationError as error:
-            return self._decoding_strings(dict(arguments), error)
+            return self._with_strings_decoded(values, self._details(error), limits)
 
     def _second_look(self, text: str, error: ValidationError, limits: Limits) -> dict[str, Any]:
-        values = parse(self._name, text, limits)
-        return self._decoding_strings(values, error) if values else self._read_mapping(values)
+        errors = self._details(error)
+        if not any(isinstance(e["input"], str) or not e["loc"] for e in errors):
+            raise self._refusal(errors)
+        arguments = parse(self._name, text, limits)
+        return (
+            self._with_strings_decoded(arguments, errors, limits)
+            if arguments
+            else self._read_mapping(arguments, limits)
+        )
 
-    def _decoding_strings(self, arguments: dict[str, Any], error: ValidationError) -> dict[str, Any]:
-        errors = error.errors(include_url=False)
-        if any(isinstance(e["input"], str) for e in errors):
-            again = _with_strings_decoded(arguments, [e["loc"] for e in errors if isinstance(e["input"], str)])
-            try:
-                if again is not None:
-                    return self._validate_json(to_json(again))
-            except ValidationError:
-                pass  # decoding did not help: the first errors say what the model really sent
+    def _details(self, error: ValidationError) -> list[ErrorDetails]:
+        """Return the errors one by one, which takes seconds when there are very many."""
+        if error.error_count() > _MOST_ERRORS:
+            problem = f"{error.error_count():,} problems, too many to list"
+            raise _refusal(self._name, [problem], self._expected)
+        return error.errors(include_url=False)
+
+    def _with_strings_decoded(
+        self, arguments: dict[str, Any], errors: list[ErrorDetails], limits: Limits
+    ) -> dict[str, Any]:
+        again = _decoding_strings(arguments, [e["loc"] for e in errors if isinstance(e["input"], str)], limits)
+        try:
+            if again is not None:
+                return self._validate_json(to_json(again))
+        except ValidationError:
+            pass  # decoding did not help: the first errors say what the model really sent
+        raise self._refusal(errors)
+
+    def _refusal(self, errors: list[ErrorDetails]) -> ToolArgumentError:
         problems = [_pydantic_problem(cast("dict[str, Any]", e), self._schema) for e in errors]
-        raise _refusal(self._name, self._schema, problems)
+        return _refusal(self._name, problems, self._expected)
+
+    @functools.cached_property
+    def _expected(self) -> str:
+        return expected_call(self._name, self._schema)
 
 
 class SchemaReader:
@@ -119,21 +149,26 @@ class SchemaReader:
         Raises:
             ToolArgumentError: They do not fit the schema, or are not acceptable JSON.
         """
-        values = parse(self._name, arguments, limits) if isinstance(arguments, str) else dict(arguments or {})
-        if not isinstance(arguments, str) and (bad := first_unsafe(values, "arguments")):
-            raise ToolArgumentError(f"Invalid arguments for '{self._name}': {bad[0]}: {bad[1]}", (": ".join(bad),))
+        if isinstance(arguments, str):
+            values = parse(self._name, arguments, limits)
+        else:
+            values = members(self._name, arguments, limits)
+            if bad := first_unsafe(values, "arguments"):
+                raise _refusal(self._name, [_cut(": ".join(bad), 300)], self._expected)
         if self._validator is None or self._validator.is_valid(values):
             return values
-        return self._second_look(values)
+        return self._second_look(self._validator, values, limits)
 
-    def _second_look(self, values: dict[str, Any]) -> dict[str, Any]:
-        assert self._validator is not None  # noqa: S101  # read() comes here only after validating
-        errors = list(self._validator.iter_errors(values))
-        paths: list[Path] = [tuple(e.instance_path) for e in errors]
-        again = _with_strings_decoded(values, [path for path in paths if isinstance(_at(values, path), str)])
-        if again is not None and self._validator.is_valid(again):
+    def _second_look(self, validator: Validator, values: dict[str, Any], limits: Limits) -> dict[str, Any]:
+        errors = _foreign_errors(validator, values)
+        again = _decoding_strings(values, [tuple(e.instance_path) for e in errors], limits)
+        if again is not None and validator.is_valid(again):
             return again
-        raise _refusal(self._name, self._schema, [_foreign_problem(e) for e in errors])
+        raise _refusal(self._name, [_foreign_problem(e) for e in errors], self._expected)
+
+    @functools.cached_property
+    def _expected(self) -> str:
+        return expected_call(self._name, self._schema)
 
 
 # -- strict parsing
@@ -152,8 +187,8 @@ def parse(name: str, text: str, limits: Limits) -> dict[str, Any]:
         return {}
     try:
         values = from_json(text, allow_inf_nan=False)
-    except ValueError as error:
-        reason = str(error)
+    except (ValueError, TypeError) as error:  # a TypeError for text that is no Unicode
+        reason = str(error) if isinstance(error, ValueError) else "it has a lone surrogate"
         raise ToolArgumentError(f"Arguments for '{name}' are not valid JSON: {reason}", (reason,)) from None
     if not isinstance(values, dict):
         kind = _KINDS.get(type(values).__name__, "number")
@@ -167,22 +202,47 @@ def parse(name: str, text: str, limits: Limits) -> dict[str, Any]:
 _KINDS = {"list": "array", "str": "string", "NoneType": "null", "bool": "boolean"}
 
 
+def members(name: str, arguments: Any, limits: Limits) -> dict[str, Any]:
+    """Return the members of a mapping that an SDK has parsed, or a caller made.
+
+    Raises:
+        ToolArgumentError: It is no mapping, too deep, or holds a number JSON has not.
+    """
+    if arguments is None:
+        return {}
+    if not isinstance(arguments, Mapping):
+        problem = f"must be a JSON object, as text or as a mapping, not {type(arguments).__name__}"
+        raise ToolArgumentError(f"Arguments for '{name}' {problem}", (problem,))
+    values = dict(cast("Mapping[str, Any]", arguments))
+    if problem := _excess(values, limits.max_argument_depth):
+        raise ToolArgumentError(f"Arguments for '{name}' hold {problem}", (problem,))
+    return values
+
+
+def _excess(value: Any, room: int) -> str | None:
+    """Return what in a value no JSON text of acceptable depth can hold, other than objects of unknown types."""
+    if isinstance(value, float):
+        return None if isfinite(value) else f"{value}, which is not a JSON number"
+    if not isinstance(value, (dict, list, tuple)):
+        return None
+    if room <= 0:
+        return "something nested too deep, or circular"
+    items = cast("dict[Any, Any]", value).values() if isinstance(value, dict) else cast("list[Any]", value)
+    return next((problem for item in items if (problem := _excess(item, room - 1))), None)
+
+
 def _check_exactly(name: str, text: str, limits: Limits, values: Any = None) -> None:
     """Refuse what the parser lets through: keys that stand twice, infinities, excess depth.
 
     Each member owns one colon and parsing drops duplicates, so writing the parsed data again tells
     whether any was dropped; only an escaped colon could hide that, and then every key is looked at.
     """
-    if not text.strip():
-        return
     try:
-        if "\\u003" in text.lower():
-            _STRICT.decode(text)
         values = from_json(text, allow_inf_nan=False) if values is None else values
         written = to_json(values, inf_nan_mode="constants")
-        if written.count(b":") != text.count(":") and "\\u003" not in text.lower():
+        if written.count(b":") != text.count(":") or "\\u003" in text:
             _STRICT.decode(text)
-        if b"Infinity" in written and "Infinity" not in text:
+        if b"Infinity" in written and first_unsafe(values, ""):  # it may as well stand in a string
             raise ValueError("a number is too large")  # noqa: TRY301  # the message is given below, once
     except (ValueError, RecursionError) as error:
         raise ToolArgumentError(f"Arguments for '{name}' are not valid JSON: {error}", (str(error),)) from None
@@ -223,7 +283,7 @@ def _too_long(name: str, length: int, limits: Limits) -> NoReturn:
 # -- strings that should not have been
 
 
-def _with_strings_decoded(arguments: dict[str, Any], paths: Sequence[Path]) -> dict[str, Any] | None:
+def _decoding_strings(arguments: dict[str, Any], paths: Sequence[_Path], limits: Limits) -> dict[str, Any] | None:
     """Return a copy whose strings at `paths` are decoded as JSON, or None when none of them can be."""
     copy: Any = from_json(to_json(arguments)) if paths and not first_unsafe(arguments, "") else None
     changed = False
@@ -233,16 +293,21 @@ def _with_strings_decoded(arguments: dict[str, Any], paths: Sequence[Path]) -> d
         if parent is not None and decoded is not None:
             parent[key] = decoded[0]
             changed = True
-    return copy if changed else None
+    return None if not changed or _excess(copy, limits.max_argument_depth) else copy
 
 
-def _string_on(root: Any, path: Path) -> tuple[Any, Any, str]:
+def _string_on(root: Any, path: _Path) -> tuple[Any, Any, str]:
     """Follow a path as far as it exists, since pydantic adds the names of union branches to it."""
     parent, key, node = None, None, root
     for step in path:
-        if _has(node, step):
-            parent, key, node = node, step, node[step]
+        found = _key_of(node, step)
+        if _has(node, found):
+            parent, key, node = node, found, node[found]
     return (parent, key, node) if isinstance(node, str) else (None, None, "")
+
+
+def _key_of(node: Any, step: Any) -> Any:
+    return str(step) if isinstance(node, dict) else step  # jsonschema-rs takes the key "0" for a number
 
 
 def _has(node: Any, step: Any) -> bool:
@@ -261,26 +326,44 @@ def _decoded(text: str) -> tuple[Any] | None:
     return None if isinstance(value, str) else (value,)
 
 
-def _at(values: Any, path: Path) -> Any:
-    for step in path:
-        values = values[step]
-    return values
-
-
 # -- errors for a model
 
 
-def _refusal(name: str, schema: Mapping[str, Any], problems: list[str]) -> ToolArgumentError:
-    unique = list(dict.fromkeys(problems))
+def _refusal(name: str, problems: list[str], expected: str) -> ToolArgumentError:
+    unique = list(dict.fromkeys(_encodable(problem) for problem in problems))
     lines = unique[:_MOST_PROBLEMS]
     if len(unique) > len(lines):
         lines.append(f"and {len(unique) - len(lines)} more")
     listed = "".join(f"\n- {line}" for line in lines)
-    message = f"Invalid arguments for '{name}':{listed}\nExpected: {expected_call(name, schema)}"
+    message = f"Invalid arguments for '{name}':{listed}\nExpected: {expected}"
     return ToolArgumentError(message, tuple(unique))
 
 
 _MOST_PROBLEMS = 12
+_MOST_ERRORS = 1_000
+_MOST_NODES = 5_000
+_MOST_EXPECTED = 2_000
+
+
+def _foreign_errors(validator: Validator, values: Any) -> list[Any]:
+    """Return what is wrong; of very large values only the first, since each error holds a copy of its part."""
+    if not _is_large(values):
+        return list(validator.iter_errors(values))
+    try:
+        validator.validate(values)
+    except ValueError as error:
+        return [error]
+    return []
+
+
+def _is_large(values: Any) -> bool:
+    waiting, seen = [values], 0
+    while waiting and seen <= _MOST_NODES:
+        node = waiting.pop()
+        if isinstance(node, (dict, list)):
+            waiting += cast("dict[str, Any]", node).values() if isinstance(node, dict) else cast("list[Any]", node)
+            seen += len(cast("list[Any]", node))
+    return seen > _MOST_NODES
 
 
 def expected_call(name: str, schema: Mapping[str, Any]) -> str:
@@ -291,7 +374,7 @@ def expected_call(name: str, schema: Mapping[str, Any]) -> str:
     for key in sorted(properties, key=lambda key: key not in required):
         default = "" if key in required else _default_of(properties[key])
         parts.append(f"{key}: {type_text(properties[key], schema)}{default}")
-    return f"{name}({', '.join(parts)})"
+    return _cut(f"{name}({', '.join(parts)})", _MOST_EXPECTED)
 
 
 def _default_of(schema: Any) -> str:
@@ -303,10 +386,11 @@ def _pydantic_problem(error: dict[str, Any], schema: Mapping[str, Any]) -> str:
     if kind == "missing":
         return f"{path}: required, but missing"
     if kind == "extra_forbidden":
-        return f"{path}: not a parameter{_near(str(error['loc'][-1]), schema.get('properties', {}))}"
+        nested = len(error["loc"]) > 1
+        return f"{path}: not a parameter{'' if nested else _near(str(error['loc'][0]), schema.get('properties', {}))}"
     if kind == "literal_error":
-        return f"{path}: must be {error['ctx']['expected']}, not {_shown(error['input'])}"
-    message = error["msg"]
+        return f"{path}: must be {_cut(error['ctx']['expected'], 300)}, not {_shown(error['input'])}"
+    message = _cut(error["msg"], 300)
     plain = message[0].lower() + message[1:] if message[:1].isupper() and not message[1:2].isupper() else message
     return f"{path}: {plain}, not {_shown(error['input'])}"
 
@@ -315,21 +399,27 @@ def _foreign_problem(error: Any) -> str:
     return f"{_path(tuple(error.instance_path))}: {_cut(error.message, 300)}"
 
 
+def _encodable(text: str) -> str:
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
 def _near(name: str, known: Mapping[str, Any]) -> str:
     near = get_close_matches(name[:100], list(known), n=1)
     return f"; did you mean {near[0]}?" if near else ""
 
 
-def _path(steps: Path) -> str:
+def _path(steps: _Path) -> str:
     text = ""
     for step in steps:
-        text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else str(step)
-    return text or "arguments"
+        text += f"[{step}]" if isinstance(step, int) else f".{_cut(step, 80)}" if text else _cut(str(step), 80)
+    return _cut(text, 300) or "arguments"
 
 
 def _shown(value: Any) -> str:
     """Return a short JSON text of a value; the rest of a long one is left out."""
     shorten: Callable[[Any], str] = lambda value: f"<{type(value).__name__}>"  # noqa: E731  # a fallback of one line
+    if type(value).__module__ != "builtins":
+        return shorten(value)
     try:
         return _cut(to_json(value, fallback=shorten).decode(), 80)
     except ValueError:

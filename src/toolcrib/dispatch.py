@@ -7,17 +7,18 @@ Ctrl-C ends a run.
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable, Iterable, Sequence
-from difflib import get_close_matches
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from toolcrib._portal import portal
-from toolcrib.errors import ToolNotFoundError, warn
+from toolcrib._secrets import any_secrets
+from toolcrib.errors import ToolExecutionError, ToolNotFoundError, warn
 from toolcrib.events import Event, ToolFinished, ToolProgress, ToolStarted
 from toolcrib.executors.inline import InlineExecutor
 from toolcrib.limits import DEFAULT_LIMITS, Limits
-from toolcrib.results import Answer, answer_to, clean, failure
+from toolcrib.results import Answer, answer_to, clean, failure, hidden
 from toolcrib.toolset import Toolset
 from toolcrib.types import ToolCall, ToolContext, ToolResult
 
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
 
 __all__ = ["acall", "acall_tools", "call", "call_tools"]
 
-OnEvent = Callable[[Event], None]
-INLINE = InlineExecutor()
+_OnEvent = Callable[[Event], None]
+_INLINE = InlineExecutor()
 
 
 # -- one call
@@ -40,7 +41,7 @@ async def acall(
     *,
     context: ToolContext[Any] | None = None,
     limits: Limits | None = None,
-    on_event: OnEvent | None = None,
+    on_event: _OnEvent | None = None,
     executor: Executor | None = None,
 ) -> ToolResult:
     """Answer one call; never raises but for the caller's own cancellation.
@@ -54,19 +55,16 @@ async def acall(
         executor: What runs calls of tools that name no executor themselves.
     """
     started, limits = perf_counter(), limits or toolset.limits or DEFAULT_LIMITS
+    arguments = None
     try:
         tool, arguments = _read(call, toolset, limits)
         call = _in_context(call, tool, context, limits, on_event)
-        value = await (tool.executor or executor or INLINE).run(tool, arguments, call)
+        value = await (tool.executor or executor or _INLINE).run(tool, arguments, call)
         answer = answer_to(value, limits)
-    except asyncio.CancelledError:
-        if _is_being_cancelled():
+    except BaseException as error:  # SystemExit and the like are the tool's failure, not the run's
+        if _ends_the_run(error):
             raise
-        value, answer = None, Answer("cancelled", f"Tool '{clean(call.name)}' was cancelled")
-    except (KeyboardInterrupt, GeneratorExit):
-        raise
-    except BaseException as error:  # noqa: BLE001  # SystemExit and the like are the tool's failure, not the run's
-        value, answer = None, _failed(call, toolset, error, limits)
+        value, answer = None, _failed(call, error, limits, ran=arguments is not None)
     return _finished(call, answer, value, started, context, on_event)
 
 
@@ -76,39 +74,38 @@ def call(
     *,
     context: ToolContext[Any] | None = None,
     limits: Limits | None = None,
-    on_event: OnEvent | None = None,
+    on_event: _OnEvent | None = None,
     executor: Executor | None = None,
 ) -> ToolResult:
     """Answer one call from sync code; see `acall`. A sync function runs in a worker thread, without any loop."""
     found = toolset.get(call.name)
     if executor is not None or (found is not None and (found.is_async or found.executor is not None)):
-        return portal().call(acall, call, toolset, context=context, limits=limits, on_event=on_event, executor=executor)
+        return call_tools([call], toolset, context=context, limits=limits, on_event=on_event, executor=executor)[0]
     started, limits = perf_counter(), limits or toolset.limits or DEFAULT_LIMITS
+    arguments = None
     try:
         tool, arguments = _read(call, toolset, limits)
         call = _in_context(call, tool, context, limits, on_event)
-        value = INLINE.run_sync(tool, arguments, call)
+        value = _INLINE.run_sync(tool, arguments, call)
         answer = answer_to(value, limits)
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:  # noqa: BLE001  # as in acall
-        value, answer = None, _failed(call, toolset, error, limits)
+    except BaseException as error:  # as in acall
+        if isinstance(error, KeyboardInterrupt) and _ends_the_run(error):
+            raise
+        value, answer = None, _failed(call, error, limits, ran=arguments is not None)
     return _finished(call, answer, value, started, context, on_event)
 
 
 def _read(call: ToolCall, toolset: Toolset, limits: Limits) -> tuple[Tool, dict[str, Any]]:
-    tool = toolset.get(call.name)
-    if tool is None:
-        raise ToolNotFoundError(call.name)
+    tool = toolset[call.name]
     return tool, tool.read(call.arguments, limits)
 
 
 def _in_context(
-    call: ToolCall, tool: Tool, context: ToolContext[Any] | None, limits: Limits, on_event: OnEvent | None
+    call: ToolCall, tool: Tool, context: ToolContext[Any] | None, limits: Limits, on_event: _OnEvent | None
 ) -> ToolCall:
     timeout = limits.deadline if tool.timeout is None else tool.timeout
     if context is None:
-        own = ToolContext(call.id, timeout=timeout)
+        own = ToolContext(call.id, "", None, None, None, timeout)
     else:
         own = ToolContext(call.id, context.run_id, None, context.deps, context.on_progress, timeout)
     call = ToolCall(call.id, call.name, call.arguments, own)
@@ -118,33 +115,28 @@ def _in_context(
     return call
 
 
-def _progress_to(on_event: OnEvent, run_id: str) -> Callable[[str, float, float | None, str | None], None]:
+def _progress_to(on_event: _OnEvent, run_id: str) -> Callable[[str, float, float | None, str | None], None]:
     def tell(call_id: str, progress: float, total: float | None, message: str | None) -> None:
-        _tell(on_event, ToolProgress(run_id, call_id, progress, total, message))
+        _tell(on_event, ToolProgress(run_id, call_id, progress, total, clean(message) if message else message))
 
     return tell
 
 
-def _failed(call: ToolCall, toolset: Toolset, error: BaseException, limits: Limits) -> Answer:
-    name = clean(call.name[:200])
-    if not isinstance(error, ToolNotFoundError):
-        return failure(name, error, limits)
-    near = get_close_matches(call.name[:200], toolset.names, n=3)
-    hint = f" Did you mean {' or '.join(repr(one) for one in near)}?" if near else _known(toolset)
-    return Answer("not_found", clean(f"Tool '{name}' not found.{hint}", limits))
+def _failed(call: ToolCall, error: BaseException, limits: Limits, *, ran: bool) -> Answer:
+    name = clean(str(call.name)[:200])
+    if isinstance(error, asyncio.CancelledError):
+        return Answer("cancelled", f"Tool '{name}' was cancelled")
+    if ran and isinstance(error, ToolNotFoundError):  # another tool, which this one looked for
+        error = ToolExecutionError(str(error))
+    return failure(name, error, limits)
 
 
-def _known(toolset: Toolset) -> str:
-    if not len(toolset):
-        return " No tools can be called now."
-    listed = toolset.names[:20]
-    return f" There are: {', '.join(listed)}{', ...' if len(toolset) > len(listed) else ''}."
-
-
-def _is_being_cancelled() -> bool:
-    """Whether a cancellation is meant for the awaiting task, not one a tool raised by itself."""
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
+def _ends_the_run(error: BaseException) -> bool:
+    """Whether it is the caller's own cancellation, or Ctrl-C, which reaches no thread but the main one."""
+    if isinstance(error, asyncio.CancelledError):
+        task = asyncio.current_task()
+        return task is not None and task.cancelling() > 0
+    return isinstance(error, KeyboardInterrupt) and threading.current_thread() is threading.main_thread()
 
 
 def _finished(
@@ -153,16 +145,18 @@ def _finished(
     value: Any,
     started: float,
     context: ToolContext[Any] | None,
-    on_event: OnEvent | None,
+    on_event: _OnEvent | None,
 ) -> ToolResult:
     kind, text, parts, response = answer
+    if any_secrets():
+        value, response = hidden(value), hidden(response) if response else None
     result = ToolResult(call, response, kind, value, text, parts, perf_counter() - started)
     if on_event is not None:
         _tell(on_event, ToolFinished(context.run_id if context else "", result))
     return result
 
 
-def _tell(on_event: OnEvent, event: Event) -> None:
+def _tell(on_event: _OnEvent, event: Event) -> None:
     try:
         on_event(event)
     except Exception as error:  # noqa: BLE001  # a listener must not sink the call it listens to
@@ -178,7 +172,7 @@ async def acall_tools(
     *,
     context: ToolContext[Any] | None = None,
     limits: Limits | None = None,
-    on_event: OnEvent | None = None,
+    on_event: _OnEvent | None = None,
     executor: Executor | None = None,
 ) -> list[ToolResult]:
     """Answer the calls of one turn, side by side, in the order they were asked.
@@ -197,15 +191,22 @@ async def acall_tools(
     limits = limits or toolset.limits or DEFAULT_LIMITS
     places = asyncio.Semaphore(limits.max_parallel)
     results: dict[int, ToolResult] = {}
+    tasks: list[asyncio.Task[None]] = []
+    last: dict[Any, asyncio.Task[None]] = {}
 
-    async def answer(lane: Sequence[int]) -> None:
-        for index in lane:
-            async with places:
-                results[index] = await acall(
-                    asked[index], toolset, context=context, limits=limits, on_event=on_event, executor=executor
-                )
+    async def answer(index: int, after: asyncio.Task[None] | None) -> None:
+        if after is not None:
+            await asyncio.wait([after])
+        async with places:
+            results[index] = await acall(
+                asked[index], toolset, context=context, limits=limits, on_event=on_event, executor=executor
+            )
 
-    tasks = [asyncio.create_task(answer(lane)) for lane in _lanes(asked, toolset)]
+    for index, one in enumerate(asked):
+        lane = _lane(one, toolset)
+        tasks.append(asyncio.create_task(answer(index, last.get(lane))))
+        if lane is not None:
+            last[lane] = tasks[-1]
     await _all_of(tasks)
     cancelled = Answer("cancelled", "The tool cancelled its own call")
     return [
@@ -214,14 +215,10 @@ async def acall_tools(
     ]
 
 
-def _lanes(calls: Sequence[ToolCall], toolset: Toolset) -> list[list[int]]:
-    """Group the calls that must keep their order; every other call is a group of its own."""
-    lanes: dict[Any, list[int]] = {}
-    for index, one in enumerate(calls):
-        tool = toolset.get(one.name)
-        ordered = tool is not None and tool.effect in ("write", "destructive")
-        lanes.setdefault(("provider", tool.origin) if ordered and tool is not None else index, []).append(index)
-    return list(lanes.values())
+def _lane(call: ToolCall, toolset: Toolset) -> tuple[str | None] | None:
+    """Return whose calls this one keeps in order with; None when its order does not matter."""
+    tool = toolset.get(call.name)
+    return (tool.origin,) if tool is not None and tool.effect in ("write", "destructive") else None
 
 
 async def _all_of(tasks: Sequence[asyncio.Task[None]]) -> None:
@@ -244,7 +241,7 @@ def call_tools(
     *,
     context: ToolContext[Any] | None = None,
     limits: Limits | None = None,
-    on_event: OnEvent | None = None,
+    on_event: _OnEvent | None = None,
     executor: Executor | None = None,
 ) -> list[ToolResult]:
     """Answer the calls of one turn from sync code; see `acall_tools`."""

@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 import base64
+import gc
 import re
-from collections.abc import Mapping, Sequence
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
 from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import Any, NamedTuple, cast
 
-from pydantic_core import to_json
+from pydantic_core import from_json, to_json
 
-from toolcrib.errors import ToolArgumentError, ToolDeniedError, ToolExecutionError, ToolTimeoutError
+from toolcrib._json import first_unsafe
+from toolcrib._secrets import any_secrets, redacted, without_secrets
+from toolcrib.errors import (
+    NotSerializableError,
+    ToolArgumentError,
+    ToolDeniedError,
+    ToolExecutionError,
+    ToolNotFoundError,
+    ToolTimeoutError,
+)
 from toolcrib.limits import DEFAULT_LIMITS, Limits
 from toolcrib.types import Envelope, Kind, Secret, ToolResponse
 
-__all__ = ["Answer", "answer_to", "clean", "failure"]
+__all__ = ["Answer", "answer_to", "clean", "failure", "hidden"]
 
-Part = dict[str, Any]
+_Part = dict[str, Any]
 
 
 class Answer(NamedTuple):
@@ -31,7 +42,7 @@ class Answer(NamedTuple):
 
     kind: Kind
     text: str
-    parts: tuple[Part, ...] = ()
+    parts: tuple[_Part, ...] = ()
     response: ToolResponse | None = None
 
 
@@ -44,13 +55,21 @@ def answer_to(value: Any, limits: Limits = DEFAULT_LIMITS) -> Answer:
     Text stays as it is; everything else is JSON, but images and other bytes, which become content
     parts; a value JSON cannot carry is a failure that says so.
     """
-    if value.__class__ is str:
+    kind: type = type(cast("object", value))  # not __class__, which a hostile value may define
+    if kind is str:
         return Answer("ok", clean(value, limits))
+    if kind in _SCALARS:
+        return Answer("ok", to_json(value, inf_nan_mode="strings").decode())
     try:
         return _answer(value, limits)
-    except Exception as error:  # noqa: BLE001  # a hostile value may raise anything from anywhere
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001  # a hostile value may raise anything from anywhere
         reason = f"its result cannot be shown: {_reason(error)}"
         return Answer("failed", clean(f"The tool ran, but {reason}", limits))
+
+
+_SCALARS = frozenset({int, float, bool, type(None)})
 
 
 def _answer(value: Any, limits: Limits) -> Answer:
@@ -59,23 +78,68 @@ def _answer(value: Any, limits: Limits) -> Answer:
         text = _json({key: item for key, item in members.items() if item is not None})
         return Answer("ok" if value.success else "failed", clean(text, limits), (), value)
     if isinstance(value, Envelope):
-        if value.error is None:
-            return Answer("ok", clean(value.text(), limits))
-        return Answer("failed", clean(f"{value.error.type}: {value.error.message}", limits))
+        return _outcome(value, limits)
     parts = _parts(value, limits)
     if parts is None:
-        return Answer("ok", clean(value if isinstance(value, str) else _json(value), limits))
+        return Answer("ok", clean(_plain(value), limits))
     texts = [part["text"] if part["type"] == "text" else _described(part) for part in parts]
     return Answer("ok", clean("\n".join(texts), limits), tuple(part for part in parts if part["type"] != "text"))
 
 
-_ENDLESS = (GeneratorType, AsyncGeneratorType, CoroutineType)
+def _outcome(envelope: Envelope, limits: Limits) -> Answer:
+    if envelope.error is not None:
+        return Answer("failed", clean(f"{envelope.error.type}: {envelope.error.message}", limits))
+    if envelope.pending:
+        names = ", ".join(call.name for call in envelope.pending)
+        return Answer("failed", clean(f"It cannot go on: nobody here can run what it called ({names})", limits))
+    if envelope.metadata.verified is False:
+        said = "".join(envelope.metadata.verdicts[-1:])[:_LONGEST_VERDICT]
+        return Answer("ok", clean(f"{envelope.text()}\n\n[Unverified: this answer was rejected: {said}]", limits))
+    return Answer("ok", clean(envelope.text(), limits))
+
+
+_LONGEST_VERDICT = 500  # what was said against an answer must not crowd it out
+
+
+def _plain(value: Any) -> str:
+    """Return text as it is, and anything else as JSON; of an Enum that is a str, its value."""
+    return str.__str__(value) if isinstance(value, str) else _json(value)
 
 
 def _json(value: Any) -> str:
-    if isinstance(value, _ENDLESS):
-        raise TypeError("a generator or coroutine is not a value")
+    _refuse_endless(value)
     return to_json(value, inf_nan_mode="strings", fallback=_unserializable).decode()
+
+
+def _refuse_endless(value: Any) -> None:
+    """Look for generators at any depth: writing JSON would run them, and they need not end."""
+    level, seen = [value], set[int]()
+    while level:
+        for kind in _ENDLESS.intersection(map(type, level)):
+            raise TypeError(f"a {kind.__name__} is not a value; return a list of what it gives")
+        level = [node for node in level if id(node) not in seen]
+        seen.update(map(id, level))
+        # what plain containers hold, in one step: there may be very many of them
+        inside = gc.get_referents(*[node for node in level if type(node) in _CONTAINERS])
+        for node in level:
+            if type(node) not in _CONTAINERS:
+                inside += _inside(node)
+        level = [item for item in inside if type(item) not in _LEAVES]
+
+
+_ENDLESS: frozenset[type] = frozenset({GeneratorType, AsyncGeneratorType, CoroutineType})
+_CONTAINERS = frozenset({dict, list, tuple, set, frozenset, deque})
+_LEAVES = frozenset({*_SCALARS, str})
+
+
+def _inside(node: Any) -> Iterable[Any]:
+    if isinstance(node, dict):
+        return cast("dict[Any, Any]", node).values()
+    if isinstance(node, (list, tuple, set, frozenset, deque)):
+        return cast("Iterable[Any]", node)
+    if hasattr(node, "__dataclass_fields__"):
+        return [getattr(node, name, None) for name in node.__dataclass_fields__]
+    return cast("dict[str, Any]", vars(node)).values() if hasattr(node, "__pydantic_serializer__") else ()
 
 
 def _unserializable(value: Any) -> Any:
@@ -87,7 +151,7 @@ def _unserializable(value: Any) -> Any:
 # -- images and files
 
 
-def _parts(value: Any, limits: Limits) -> list[Part] | None:
+def _parts(value: Any, limits: Limits) -> list[_Part] | None:
     """Return a value as content parts when it is, or holds, an image, a file or a ready part; else None."""
     items: Sequence[Any] = cast("Sequence[Any]", value) if isinstance(value, (list, tuple)) else (value,)
     if not any(_is_part(item) for item in items):
@@ -96,30 +160,44 @@ def _parts(value: Any, limits: Limits) -> list[Part] | None:
 
 
 def _is_part(item: Any) -> bool:
+    if type(item) in _LEAVES:
+        return False
     if isinstance(item, (bytes, bytearray, memoryview)):
         return True
     if not isinstance(item, Mapping):
         return False
-    kind: Any = cast("Mapping[str, Any]", item).get("type")
-    return kind in _PART_KEYS and _PART_KEYS[kind] <= cast("Mapping[str, Any]", item).keys()
+    members = cast("Mapping[str, Any]", item)
+    if members.get("type") in ("image", "audio"):
+        return isinstance(members.get("data"), str) and isinstance(members.get("mimeType"), str)
+    resource = members.get("resource") if members.get("type") == "resource" else None
+    return isinstance(resource, Mapping) and _is_resource(cast("Mapping[str, Any]", resource))
 
 
-_PART_KEYS: dict[Any, set[str]] = {
-    "image": {"data", "mimeType"},
-    "audio": {"data", "mimeType"},
-    "resource": {"resource"},
-}
+def _is_resource(members: Mapping[str, Any]) -> bool:
+    content = members.get("blob", members.get("text"))
+    return isinstance(members.get("uri"), str) and isinstance(content, str)
 
 
-def _part(item: Any, limits: Limits) -> Part:
+def _part(item: Any, limits: Limits) -> _Part:
     if isinstance(item, (bytes, bytearray, memoryview)):
-        return _from_bytes(bytes(item), limits)
-    if _is_part(item):
-        return dict(item)
-    return {"type": "text", "text": item if isinstance(item, str) else _json(item)}
+        return _from_bytes(bytes(cast("bytes", item)), limits)
+    return _ready(dict(item), limits) if _is_part(item) else {"type": "text", "text": _plain(item)}
 
 
-def _from_bytes(data: bytes, limits: Limits) -> Part:
+def _ready(part: _Part, limits: Limits) -> _Part:
+    if bad := first_unsafe(part, "result"):
+        raise NotSerializableError(*bad)
+    if len(_content(part)) * 3 // 4 > limits.max_result_bytes:
+        return {"type": "text", "text": f"{_described(part)[:-1]}: too large to show]"}
+    return part
+
+
+def _content(part: _Part) -> str:
+    resource = cast("Mapping[str, Any]", part.get("resource") or part)
+    return resource.get("data") or resource.get("blob") or resource.get("text") or ""
+
+
+def _from_bytes(data: bytes, limits: Limits) -> _Part:
     kind = next((mime for magic, mime in _MAGIC if data.startswith(magic)), None)
     if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
         kind = "image/webp"
@@ -142,14 +220,11 @@ _MAGIC = (
 )
 
 
-def _described(part: Part) -> str:
+def _described(part: _Part) -> str:
     resource = cast("Mapping[str, Any]", part.get("resource") or part)
     text = resource.get("text")
-    size = (
-        len(text.encode("utf-8", "replace"))
-        if text
-        else len(resource.get("data") or resource.get("blob") or "") * 3 // 4
-    )
+    data = resource.get("data") or resource.get("blob") or ""
+    size = len(text.encode("utf-8", "replace")) if text else len(data) * 3 // 4 - data[-2:].count("=")
     return f"[{resource.get('mimeType') or part['type']}, {size:,} bytes]"
 
 
@@ -166,6 +241,8 @@ def failure(name: str, error: BaseException, limits: Limits = DEFAULT_LIMITS) ->
     """
     if isinstance(error, ToolArgumentError):
         return Answer("invalid_arguments", clean(str(error), limits))
+    if isinstance(error, ToolNotFoundError):
+        return Answer("not_found", clean(str(error), limits))
     if isinstance(error, ToolTimeoutError):
         return Answer("timed_out", clean(f"Tool '{name}' timed out: {_reason(error)}", limits))
     if isinstance(error, ToolDeniedError):
@@ -195,12 +272,37 @@ _ABSOLUTE = re.compile(r"(?<![\w/:.~])(?:/[\w.@+~-]+){2,}/([\w.@+~-]+)")
 
 def clean(text: str, limits: Limits = DEFAULT_LIMITS) -> str:
     """Return text fit for a model: bounded, valid Unicode, without terminal escapes and invisible tags."""
+    if any_secrets():
+        text = redacted(_printable(redacted(text)))  # what removing escapes brings together may be one, too
     if len(text) > limits.max_result_chars:
         text = _shortened(text, limits.max_result_chars)
+    return _printable(text)
+
+
+def _printable(text: str) -> str:
     if text.isascii():
         return _ESCAPES.sub("", text) if "\x1b" in text else text
     text = text.encode("utf-8", "replace").decode() if _SURROGATES.search(text) else text
     return _HIDDEN.sub("", _ESCAPES.sub("", text))
+
+
+def hidden(value: Any) -> Any:
+    """Return a tool's value as listeners may see it: unchanged, or as redacted JSON data if it holds a live secret."""
+    if isinstance(value, ToolResponse):
+        message = None if value.message is None else redacted(value.message)
+        return ToolResponse(value.success, message, hidden(value.data))
+    try:
+        text = value if isinstance(value, str) else to_json(value, inf_nan_mode="strings", fallback=_named)
+        text = text if isinstance(text, str) else text.decode()
+    except (ValueError, RecursionError):
+        return None
+    if redacted(text) == text and redacted(_printable(text)) == _printable(text):
+        return value
+    return redacted(_printable(text)) if isinstance(value, str) else without_secrets(from_json(text))
+
+
+def _named(value: Any) -> str:
+    return "***" if isinstance(value, Secret) else type(value).__name__
 
 
 def _shortened(text: str, most: int) -> str:
@@ -211,4 +313,6 @@ def _shortened(text: str, most: int) -> str:
 
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _HIDDEN = re.compile("[\U000e0000-\U000e007f]")
-_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])|[\x1b\x9b]")
+_ESCAPES = re.compile(
+    r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])|[\x1b\x90\x98\x9b\x9d-\x9f]"
+)

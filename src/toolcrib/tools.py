@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import copy
 import functools
 import inspect
 import types
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar, cast, get_args, overload
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar, overload
 
+from toolcrib._callables import doc_of, first_parameter, is_async, name_of
+from toolcrib._options import check_effect, check_name, check_timeout, copied
 from toolcrib._portal import off_loop, portal
 from toolcrib._xml import Element
 from toolcrib.arguments import FunctionReader, Reader, SchemaReader
-from toolcrib.errors import ToolcribWarning, ToolExecutionError, ToolNameError, ToolSignatureError, warn
+from toolcrib.errors import ToolcribWarning, ToolExecutionError, ToolSignatureError, warn
 from toolcrib.schema.docstring import Docstring
 from toolcrib.schema.docstring import parse as parse_docstring
 from toolcrib.schema.jsonschema import closed, object_schema
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
 __all__ = ["Mode", "Tool", "tool", "tool_from_function"]
 
 Mode = Literal["signature", "hybrid", "llm"]
-Parameters = Mapping[str, Any] | Sequence[ToolParameter]
-Function = TypeVar("Function", bound=Callable[..., Any])
+_Parameters = Mapping[str, Any] | Sequence[ToolParameter]
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 class Tool:
@@ -54,7 +55,7 @@ class Tool:
     Raises:
         ToolSignatureError: The function cannot be called by keyword, or the schema is not of an object.
         ToolNameError: There is no usable name.
-        ValueError: An unknown mode or effect.
+        ValueError: An unknown mode or effect, or a timeout that is no number of seconds.
     """
 
     def __init__(
@@ -63,7 +64,7 @@ class Tool:
         *,
         name: str | None = None,
         description: str | None = None,
-        parameters: Parameters | None = None,
+        parameters: _Parameters | None = None,
         mode: Mode = "signature",
         strict: bool = False,
         returns_envelope: bool = False,
@@ -75,11 +76,16 @@ class Tool:
     ) -> None:
         if mode != "signature":
             raise ValueError(f"mode must be 'signature', not {mode!r}")
-        if effect is not None and effect not in get_args(Effect):
-            raise ValueError(f"effect must be one of {', '.join(get_args(Effect))} or None, not {effect!r}")
+        given = copied(parameters)
+        name = name_of(func) if name is None else name
+        check_name(name)
+        check_effect(effect)
+        check_timeout(timeout)
+        if isinstance(given, dict):
+            object_schema(given)
         self.__dict__.update(
             func=func,
-            name=_checked_name(name if name is not None else _name_of(func)),
+            name=name,
             mode=mode,
             strict=strict,
             returns_envelope=returns_envelope,
@@ -91,11 +97,11 @@ class Tool:
             origin=None,
             original_name=None,
             output_schema=None,
-            is_async=_is_async(func),
+            is_async=is_async(func),
             _given_description=description,
-            _given_parameters=_copied(parameters),
+            _given_parameters=given,
         )
-        if func is not None and not isinstance(parameters, Mapping):
+        if func is not None and not isinstance(given, dict):
             self._check_signature()
 
     if TYPE_CHECKING:  # what __init__ sets, for readers and type checkers
@@ -187,14 +193,16 @@ class Tool:
 
         Raises:
             TypeError: An option that does not exist.
+            ValueError: An unknown effect, or a timeout that is no number of seconds.
         """
         made_by_init = {key: value for key, value in changes.items() if key not in _REPLACEABLE}
         if made_by_init:
             return self._rebuilt(changes)
         changed = object.__new__(type(self))
         changed.__dict__.update(**{key: value for key, value in self.__dict__.items() if key not in _FORGOTTEN})
-        if "name" in changes:
-            _checked_name(changes["name"])
+        check_name(changes.get("name", self.name))
+        check_effect(changes.get("effect"))
+        check_timeout(changes.get("timeout"))
         changed.__dict__.update(**changes)
         return changed
 
@@ -233,18 +241,19 @@ class Tool:
         return merged(self._shape.schema, given) if given else self._shape.schema
 
     @property
+    def is_verbatim(self) -> bool:
+        """Whether the schema was given as JSON Schema, by an author or a source, and not read from a function."""
+        return isinstance(self._given_parameters, dict)
+
+    @property
     def parameters(self) -> list[ToolParameter]:
         """The arguments as a list, with what their author said of each."""
         return parameters_of(self.input_schema, {p.name: p for p in self._facts})
 
     def definition(self) -> dict[str, Any]:
         """Return name, description, parameters (JSON Schema) and strict."""
-        return {
-            "name": self.name,
-            "description": self.description,
-            "parameters": self.input_schema,
-            "strict": self.strict,
-        }
+        shown = {"name": self.name, "description": self.description, "parameters": self.input_schema}
+        return {**shown, "strict": self.strict}
 
     def build_prompt(self) -> str:
         """Return the tool as an XML element for a system prompt."""
@@ -270,7 +279,11 @@ class Tool:
         """
         if self.is_async:
             return portal().call(self.acall, arguments)
-        return self.invoke(self.read(arguments))
+        if self.context_parameter is None:
+            value = self._callable(**self.read(arguments))
+        else:
+            value = self.invoke(self.read(arguments))
+        return portal().call(_awaited, value) if value.__class__ is types.CoroutineType else value
 
     async def acall(self, arguments: str | Mapping[str, Any] | None = None) -> Any:
         """Validate the arguments as for a model, run, and return the function's value; no deadline.
@@ -327,7 +340,7 @@ class Tool:
 
     @functools.cached_property
     def _docstring(self) -> Docstring:
-        return parse_docstring(_doc_of(self.func))
+        return parse_docstring(doc_of(self.func))
 
     @functools.cached_property
     def _signature(self) -> Signature | None:
@@ -365,6 +378,9 @@ class Tool:
         signature = self._signature_in_use
         if signature is None:
             return
+        taken = {p.name for p in signature.parameters}
+        if strangers := [p.name for p in self._facts if p.name not in taken]:
+            raise ToolSignatureError(f"{self.name} takes no parameter {strangers[0]!r}, which parameters= describes")
         if signature.positional_only:
             names = ", ".join(signature.positional_only)
             raise ToolSignatureError(f"{self.name} takes {names} by position only, but models call by name")
@@ -398,10 +414,10 @@ _FORGOTTEN = frozenset({"_reader", "read", "_callable"})  # cached values that k
 
 
 @overload
-def tool(func: Function, /) -> Function: ...
+def tool(func: _Function, /) -> _Function: ...
 @overload
-def tool(*, name: str | None = ..., **options: Any) -> Callable[[Function], Function]: ...
-def tool(func: Function | None = None, /, **options: Any) -> Function | Callable[[Function], Function]:
+def tool(*, name: str | None = ..., **options: Any) -> Callable[[_Function], _Function]: ...
+def tool(func: _Function | None = None, /, **options: Any) -> _Function | Callable[[_Function], _Function]:
     """Mark a function as a tool and return that very function, unchanged.
 
     It then carries `__tool__` (the Tool), `__tool_spec__` (its definition in OpenAI's form) and
@@ -442,8 +458,8 @@ def tool_from_function(func: Callable[..., Any], **options: Any) -> Tool:
     return made
 
 
-def _marked(func: Function, options: dict[str, Any]) -> Function:
-    of_instance = _first_parameter(func) in ("self", "cls")
+def _marked(func: _Function, options: dict[str, Any]) -> _Function:
+    of_instance = first_parameter(func) in ("self", "cls")
     made = tool_from_function(types.MethodType(func, _NoInstance()) if of_instance else func, **options)
     marks: dict[str, Any] = {"__tool__": made, "__tool_is_async__": made.is_async}
     try:
@@ -465,11 +481,6 @@ class _NoInstance:
         raise ToolExecutionError("a method was called as a tool without its instance; pass instance.method")
 
 
-def _first_parameter(func: Callable[..., Any]) -> str | None:
-    code = getattr(func, "__code__", None)
-    return code.co_varnames[0] if code is not None and code.co_argcount else None
-
-
 def _tool_in(fn: Any) -> Tool | None:
     """Return the Tool that something already is, or carries from `@tool`."""
     if isinstance(fn, Tool):
@@ -477,45 +488,10 @@ def _tool_in(fn: Any) -> Tool | None:
     carried = getattr(fn, "__tool__", None) if callable(fn) else None
     if not isinstance(carried, Tool):
         return None
-    return carried.replace(func=fn) if isinstance(fn, types.MethodType) else carried
+    if carried.func is fn or getattr(carried.func, "__func__", None) is fn:
+        return carried
+    return carried.replace(func=fn)  # a method of an instance, or a decorator around the function
 
 
-# -- what can be read off a callable
-
-
-def _checked_name(name: Any) -> str:
-    if not isinstance(name, str) or not name.strip():
-        raise ToolNameError(f"a tool needs a name, not {name!r:.100}; pass name=")
-    return name
-
-
-def _name_of(func: Any) -> str | None:
-    if isinstance(func, functools.partial):
-        return _name_of(cast("functools.partial[Any]", func).func)
-    return getattr(func, "__name__", None) or (None if func is None else type(func).__name__)
-
-
-def _doc_of(func: Any) -> str | None:
-    """Return the docstring an author wrote; that of a partial or an instance's class is not about the tool."""
-    if isinstance(func, functools.partial):
-        return _doc_of(cast("functools.partial[Any]", func).func)
-    if inspect.isroutine(func) or isinstance(func, type):
-        return func.__doc__
-    return getattr(type(func).__call__, "__doc__", None) or type(func).__doc__ if func is not None else None
-
-
-def _is_async(func: Any) -> bool:
-    if inspect.isroutine(func) or isinstance(func, functools.partial):
-        return inspect.iscoroutinefunction(cast("Any", func))
-    return inspect.iscoroutinefunction(type(func).__call__) if callable(func) else False
-
-
-def _copied(parameters: Parameters | None) -> dict[str, Any] | tuple[ToolParameter, ...] | None:
-    if parameters is None:
-        return None
-    if isinstance(parameters, Mapping):
-        return copy.deepcopy(dict(parameters))
-    listed = tuple(parameters)
-    if wrong := [p for p in cast("tuple[object, ...]", listed) if not isinstance(p, ToolParameter)]:
-        raise TypeError(f"parameters= takes a JSON Schema or a list of ToolParameter, not {wrong[0]!r:.100}")
-    return listed
+async def _awaited(value: Awaitable[Any]) -> Any:
+    return await value

@@ -5,12 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from typing import Any, Generic, Literal, TypeAlias, get_args
 
 from pydantic_core import to_json, to_jsonable_python
 from typing_extensions import TypeVar
 
 from toolcrib._json import first_unsafe
+from toolcrib._secrets import Secret, any_secrets, without_secrets
 from toolcrib._xml import Element
 from toolcrib.errors import NotSerializableError
 
@@ -19,6 +21,7 @@ __all__ = [
     "Envelope",
     "Kind",
     "Message",
+    "NativeTool",
     "Reply",
     "Role",
     "RunError",
@@ -35,9 +38,9 @@ __all__ = [
 Effect: TypeAlias = Literal["read", "idempotent", "write", "destructive"]
 Kind: TypeAlias = Literal["ok", "not_found", "invalid_arguments", "failed", "timed_out", "denied", "cancelled"]
 Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
-Source: TypeAlias = Literal["context", "history", "all"]
+_Source: TypeAlias = Literal["context", "history", "all"]
 
-Deps = TypeVar("Deps", default=Any)
+_Deps = TypeVar("_Deps", default=Any)
 
 
 def _json_text(value: Any, path: str) -> str:
@@ -79,11 +82,11 @@ class ToolParameter:
     required: bool = False
     options: list[Any] | None = None
     examples: list[Any] | None = None
-    source: Source = "all"
+    source: _Source = "all"
     display_name: str | None = None
 
     def __post_init__(self) -> None:
-        if self.source not in get_args(Source):
+        if self.source not in get_args(_Source):
             raise ValueError(f"source of parameter {self.name!r} must be context, history or all, not {self.source!r}")
 
     def build_prompt(self) -> str:
@@ -119,9 +122,9 @@ class ToolParameter:
 # -- what a model asks and what comes of it
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ToolCall:
-    """What a model asked for: not validated.
+    """What a model asked for: not validated. Treat it as a value; frozen, it would cost each call three times as much.
 
     Args:
         id: The provider's id of the call; every answer carries it.
@@ -134,6 +137,10 @@ class ToolCall:
     name: str
     arguments: str | Mapping[str, Any] = "{}"
     context: ToolContext[Any] | None = field(default=None, compare=False, repr=False)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Leave the context behind when the call goes to another process: what it leads to lives in this one."""
+        return ToolCall, (self.id, self.name, self.arguments)
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +247,9 @@ class ToolResult:
             data = to_jsonable_python(self.value, inf_nan_mode="strings")
         except (ValueError, RecursionError):
             data = self.text
-        return ToolResponse(success=True, data=self.text if first_unsafe(data, "data") else data)
+        if first_unsafe(data, "data"):
+            data = self.text
+        return ToolResponse(success=True, data=without_secrets(data) if any_secrets() else data)
 
     def __repr__(self) -> str:
         """Return what was called and how it ended; not the values, which may be large or private."""
@@ -248,7 +257,7 @@ class ToolResult:
 
 
 @dataclass(slots=True)
-class ToolContext(Generic[Deps]):
+class ToolContext(Generic[_Deps]):
     """What a tool may know about the call it is answering; injected, never shown to the model.
 
     Args:
@@ -263,7 +272,7 @@ class ToolContext(Generic[Deps]):
     call_id: str = ""
     run_id: str = ""
     deadline: float | None = None
-    deps: Deps = None  # type: ignore[assignment]  # without deps there is nothing to inject
+    deps: _Deps = None  # type: ignore[assignment]  # without deps there is nothing to inject
     on_progress: Callable[[str, float, float | None, str | None], None] | None = None
     timeout: float | None = None
 
@@ -285,6 +294,18 @@ class ToolContext(Generic[Deps]):
 
 
 # -- what a model is told and says
+
+
+class NativeTool(StrEnum):
+    """A tool that runs at the model's provider, not here; which providers have it is in the documentation."""
+
+    WEB_SEARCH = "web_search"
+    WEB_FETCH = "web_fetch"
+    CODE_EXECUTION = "code_execution"
+    COMPUTER_USE = "computer_use"
+    IMAGE_GENERATION = "image_generation"
+    FILE_SEARCH = "file_search"
+    MAPS = "maps"
 
 
 @dataclass(frozen=True, slots=True)
@@ -357,7 +378,10 @@ class RunMetadata:
         turns: How often the model was asked, nested runs not counted.
         usage: Tokens and price of this run and every run nested in it.
         latency_ms: Milliseconds from start to outcome.
-        nested: The metadata of the agent runs this run called as tools.
+        nested: The metadata of the agent runs this run called as tools, of its judge's, and of the answers
+            that were rejected before this one.
+        verified: Whether a judge approved of the answer; None when none was asked.
+        verdicts: What the judge said of each answer, the last one's last.
     """
 
     run_id: str = ""
@@ -367,6 +391,8 @@ class RunMetadata:
     usage: Usage = Usage()
     latency_ms: float = 0.0
     nested: tuple[RunMetadata, ...] = ()
+    verified: bool | None = None
+    verdicts: tuple[str, ...] = ()
 
     @property
     def cost_usd(self) -> float | None:
@@ -401,24 +427,26 @@ class RunError:
 
 @dataclass(frozen=True, slots=True)
 class Envelope:
-    """The outcome of an agent run.
+    """The outcome of an agent run: an answer, an error, or calls that wait for their results.
 
     Args:
         payload: The answer.
         metadata: Where it came from and what it took.
         error: Why the run stopped early, or None.
         messages: The whole conversation of the run, also when it failed.
+        pending: Calls of declared tools, with validated arguments, that wait for `agent.resume`.
     """
 
     payload: Any
     metadata: RunMetadata = RunMetadata()
     error: RunError | None = None
     messages: tuple[Message, ...] = field(default=(), repr=False)
+    pending: tuple[ToolCall, ...] = ()
 
     @property
     def ok(self) -> bool:
-        """Whether the run ended well."""
-        return self.error is None
+        """Whether the run ended well; one that waits for results has not ended, and has no error either."""
+        return self.error is None and not self.pending
 
     def text(self) -> str:
         """Return the answer as text."""
@@ -431,24 +459,3 @@ class Envelope:
     def replace(self, **changes: Any) -> Envelope:
         """Return the same outcome but for the changes."""
         return replace(self, **changes)
-
-
-class Secret:
-    """A value that is passed along but never printed: not in reprs, answers, errors, events or logs.
-
-    Args:
-        value: The value; read it with `reveal()`.
-    """
-
-    __slots__ = ("_value",)
-
-    def __init__(self, value: str) -> None:
-        self._value = value
-
-    def reveal(self) -> str:
-        """Return the value itself."""
-        return self._value
-
-    def __repr__(self) -> str:
-        """Return a text that says only that there is a secret."""
-        return "Secret(***)"

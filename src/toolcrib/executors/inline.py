@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import inspect
 import time
-from collections.abc import Awaitable, Coroutine, Mapping
+from collections.abc import Mapping
+from inspect import isawaitable
+from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import TYPE_CHECKING, Any
 
 from toolcrib._deadline import within
-from toolcrib._portal import off_loop, off_thread
+from toolcrib._portal import off_loop, off_thread, portal
+from toolcrib.executors._pieces import gathered, gathered_async
 
 if TYPE_CHECKING:
     from toolcrib.tools import Tool
@@ -28,21 +30,35 @@ class InlineExecutor:
         """
         context = call.context
         timeout = None if context is None else _armed(context)
-        if tool.is_async or not tool.thread:
+        if tool.is_async:
             value = tool.invoke(arguments, context)
+        elif tool.thread:
+            value = await off_loop(_run, tool, arguments, context, timeout=timeout)
+            timeout = None if context is None else context.remaining
         else:
-            value = await off_loop(tool.invoke, arguments, context, timeout=timeout)
-        if inspect.iscoroutine(value):
+            value = _run(tool, arguments, context)
+        if value.__class__ is CoroutineType:
             return await within(value, timeout)
-        return await within(_awaited(value), timeout) if inspect.isawaitable(value) else value
+        return await within(_awaited(value, context), timeout) if _needs_a_loop(value) else value
 
     def run_sync(self, tool: Tool, arguments: Mapping[str, Any], call: ToolCall) -> Any:
         """Do the same for a sync function from sync code, without an event loop."""
         context = call.context
         timeout = None if context is None else _armed(context)
-        if not tool.thread:
-            return tool.invoke(arguments, context)
-        return off_thread(tool.invoke, arguments, context, timeout=timeout)
+        if tool.thread:
+            value = off_thread(_run, tool, arguments, context, timeout=timeout)
+        else:
+            value = _run(tool, arguments, context)
+        return portal().call(_in_time, value, context) if _needs_a_loop(value) else value
+
+
+def _run(tool: Tool, arguments: Mapping[str, Any], context: ToolContext[Any] | None) -> Any:
+    value = tool.invoke(arguments, context)
+    return gathered(value, context) if value.__class__ is GeneratorType else value
+
+
+def _needs_a_loop(value: Any) -> bool:
+    return isawaitable(value) or value.__class__ is AsyncGeneratorType
 
 
 def _armed(context: ToolContext[Any]) -> float | None:
@@ -52,8 +68,11 @@ def _armed(context: ToolContext[Any]) -> float | None:
     return context.timeout
 
 
-def _awaited(value: Awaitable[Any]) -> Coroutine[Any, Any, Any]:
-    async def waiting() -> Any:
-        return await value
+async def _in_time(value: Any, context: ToolContext[Any] | None) -> Any:
+    return await within(_awaited(value, context), None if context is None else context.remaining)
 
-    return waiting()
+
+async def _awaited(value: Any, context: ToolContext[Any] | None) -> Any:
+    if value.__class__ is AsyncGeneratorType:
+        return await gathered_async(value, context)
+    return await value
