@@ -19,7 +19,7 @@ __all__ = [
 
 
 class RunStarted(NamedTuple):
-    """An agent took on a task."""
+    """An agent took on a task, or goes on with one that waited; the prompt is empty then."""
 
     run_id: str
     agent: str
@@ -66,7 +66,7 @@ class ToolFinished(NamedTuple):
 
 
 class RunFinished(NamedTuple):
-    """An agent's run is over."""
+    """An agent's run is over, or waits for the results of calls that are `pending` in its envelope."""
 
     run_id: str
     envelope: Envelope

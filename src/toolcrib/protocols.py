@@ -40,7 +40,12 @@ class Format(Protocol):
 
 
 class Engine(Protocol):
-    """A model: reads a conversation and the tools it may call, and replies."""
+    """A model: reads a conversation and the tools it may call, and replies.
+
+    One whose provider runs tools of its own says so in a `native_tools`, a frozenset of NativeTool. Those
+    an agent wants of them are then passed to `acomplete` and `astream` as the keyword `native_tools`, a
+    sequence; there is no such keyword when there are none.
+    """
 
     @property
     def model(self) -> str:

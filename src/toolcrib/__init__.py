@@ -1,0 +1,154 @@
+"""Write a tool once. Call it from any model, serve it anywhere, run it safely."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from toolcrib.agent import Agent
+from toolcrib.dispatch import acall_tools, call_tools
+from toolcrib.engines.scripted import ScriptedEngine
+from toolcrib.errors import (
+    EngineError,
+    MissingExtraError,
+    NotSerializableError,
+    TargetError,
+    ToolArgumentError,
+    ToolcribError,
+    ToolcribWarning,
+    ToolDeniedError,
+    ToolExecutionError,
+    ToolNameError,
+    ToolNotFoundError,
+    ToolSignatureError,
+    ToolTimeoutError,
+    WeightsError,
+)
+from toolcrib.events import (
+    Event,
+    ModelReplied,
+    RunFinished,
+    RunStarted,
+    TextDelta,
+    ToolFinished,
+    ToolProgress,
+    ToolStarted,
+)
+from toolcrib.executors.approval import ApprovalExecutor
+from toolcrib.executors.inline import InlineExecutor
+from toolcrib.executors.retry import RetryExecutor
+from toolcrib.executors.trace import TraceExecutor
+from toolcrib.limits import Limits
+from toolcrib.protocols import Engine, Executor, Format, StreamingEngine, ToolProvider
+from toolcrib.sources.skill import BaseSkill
+from toolcrib.tools import Tool, tool, tool_from_function
+from toolcrib.toolset import Toolset, ToolsetChanges
+from toolcrib.types import (
+    Effect,
+    Envelope,
+    Kind,
+    Message,
+    NativeTool,
+    Reply,
+    Role,
+    RunError,
+    RunMetadata,
+    Secret,
+    ToolCall,
+    ToolContext,
+    ToolParameter,
+    ToolResponse,
+    ToolResult,
+    Usage,
+)
+
+if TYPE_CHECKING:
+    from toolcrib.engines.llm import LLMEngine
+    from toolcrib.engines.local import LocalEngine
+
+    __version__: str
+
+__all__ = [
+    "Agent",
+    "ApprovalExecutor",
+    "BaseSkill",
+    "Effect",
+    "Engine",
+    "EngineError",
+    "Envelope",
+    "Event",
+    "Executor",
+    "Format",
+    "InlineExecutor",
+    "Kind",
+    "LLMEngine",
+    "Limits",
+    "LocalEngine",
+    "Message",
+    "MissingExtraError",
+    "ModelReplied",
+    "NativeTool",
+    "NotSerializableError",
+    "Reply",
+    "RetryExecutor",
+    "Role",
+    "RunError",
+    "RunFinished",
+    "RunMetadata",
+    "RunStarted",
+    "ScriptedEngine",
+    "Secret",
+    "StreamingEngine",
+    "TargetError",
+    "TextDelta",
+    "Tool",
+    "ToolArgumentError",
+    "ToolCall",
+    "ToolContext",
+    "ToolDeniedError",
+    "ToolExecutionError",
+    "ToolFinished",
+    "ToolNameError",
+    "ToolNotFoundError",
+    "ToolParameter",
+    "ToolProgress",
+    "ToolProvider",
+    "ToolResponse",
+    "ToolResult",
+    "ToolSignatureError",
+    "ToolStarted",
+    "ToolTimeoutError",
+    "ToolcribError",
+    "ToolcribWarning",
+    "Toolset",
+    "ToolsetChanges",
+    "TraceExecutor",
+    "Usage",
+    "WeightsError",
+    "__version__",
+    "acall_tools",
+    "call_tools",
+    "tool",
+    "tool_from_function",
+]
+
+# Names whose module is costly to import and needed by few programs: imported when first asked for.
+_LAZY = {
+    "LLMEngine": "toolcrib.engines.llm",
+    "LocalEngine": "toolcrib.engines.local",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        value = importlib.import_module("importlib.metadata").version("toolcrib")
+    elif name in _LAZY:
+        value = getattr(importlib.import_module(_LAZY[name]), name)
+    else:
+        raise AttributeError(f"module 'toolcrib' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

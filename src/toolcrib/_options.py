@@ -1,0 +1,64 @@
+"""What the options of a tool may be."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from typing import Any, cast, get_args
+
+from toolcrib.errors import ToolNameError, ToolSignatureError
+from toolcrib.types import Effect, ToolParameter
+
+__all__ = ["check_effect", "check_name", "check_timeout", "copied"]
+
+
+def check_name(name: Any) -> None:
+    """Refuse what is no text, or only white space.
+
+    Raises:
+        ToolNameError: There is no usable name.
+    """
+    if not isinstance(name, str) or not name.strip():
+        raise ToolNameError(f"a tool needs a name, not {name!r:.100}; pass name=")
+
+
+def check_effect(effect: Any) -> None:
+    """Refuse what is none of the effects.
+
+    Raises:
+        ValueError: It is none.
+    """
+    if effect is not None and effect not in get_args(Effect):
+        raise ValueError(f"effect must be one of {', '.join(get_args(Effect))} or None, not {effect!r:.100}")
+
+
+def check_timeout(timeout: float | None) -> None:
+    """Refuse what is no number of seconds.
+
+    Raises:
+        ValueError: It is negative, or NaN.
+    """
+    if timeout is not None and not timeout >= 0:  # which NaN is not either
+        raise ValueError(f"timeout is a number of seconds, or None, not {timeout!r:.100}")
+
+
+def copied(
+    parameters: Mapping[str, Any] | Sequence[ToolParameter] | None,
+) -> dict[str, Any] | tuple[ToolParameter, ...] | None:
+    """Return a copy that shares nothing with the caller's schema or list.
+
+    Raises:
+        ToolSignatureError: The schema is nested too deep.
+        TypeError: The list holds something other than ToolParameter.
+    """
+    if parameters is None:
+        return None
+    if isinstance(parameters, Mapping):
+        try:
+            return copy.deepcopy(dict(parameters))
+        except RecursionError:
+            raise ToolSignatureError("the schema of a tool's arguments is nested too deep") from None
+    listed = tuple(parameters)
+    if wrong := [p for p in cast("tuple[object, ...]", listed) if not isinstance(p, ToolParameter)]:
+        raise TypeError(f"parameters= takes a JSON Schema or a list of ToolParameter, not {wrong[0]!r:.100}")
+    return listed

@@ -1,0 +1,1 @@
+"""Where tools come from, one file each: whatever has `as_tools()`."""
