@@ -14,7 +14,7 @@ from toolcrib import Toolset, call_tools
 from toolcrib.formats import anthropic
 
 TOOLS = Toolset([book_table])
-DEFINITIONS: Any = anthropic.tools(TOOLS)
+DEFINITIONS = anthropic.tools(TOOLS)
 PROMPT = "A table for three on Friday, please. I am Ada."
 
 

@@ -14,7 +14,7 @@ from toolcrib import Toolset, call_tools
 from toolcrib.formats import openai_chat
 
 TOOLS = Toolset([get_weather, convert_currency])
-DEFINITIONS: Any = openai_chat.tools(TOOLS)
+DEFINITIONS = openai_chat.tools(TOOLS)
 PROMPT = "How is the weather in Paris, and what are 250 euros in dollars?"
 
 

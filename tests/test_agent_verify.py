@@ -68,7 +68,7 @@ def test_the_calling_model_reads_an_approved_answer_as_it_is():
     "words",
     [
         "approve", "Approved.", "APPROVES", "accept", "Accepted: well done", "acceptable", "ok", "OK!", "Okay, fine",
-        "o" + "k - good", "yes", "Yes, but shorter next time", "pass", "Passes", "PASSED\nAll checks.",
+        "ok - good", "yes", "Yes, but shorter next time", "pass", "Passes", "PASSED\nAll checks.",
         "**Approved**", "> yes", "# OK", '"yes"', "\u201cyes\u201d", "- pass", "* ok", "1. Accepted", "`ok`", "__Yes__",
         "_ok_", "***approved***", "\n\n  ok", "```\napproved\n```", "```text\napproved\n```", "> **Yes** - good",
         "[APPROVED]", "(ok)", "\u2705 Approved", "yes\u2014good",
@@ -91,7 +91,7 @@ def test_every_other_words_reject(words):
     assert not approves(words)
 
 
-@pytest.mark.parametrize("piece", ["```\n", "```a\n", "*", "1. ", "> ", "`"])
+@pytest.mark.parametrize("piece", ["```\n", "```a\n", "*", "1. ", "> ", "`", "1", "``a"])
 def test_a_hostile_verdict_is_read_in_no_time(piece):
     started = time.process_time()
     assert not approves(piece * 100_000 + "x")
@@ -245,12 +245,13 @@ def test_the_tools_of_a_judge_find_the_deps_of_the_run():
 
 def test_a_judge_that_raises_rejects_in_its_words():
     def judge(answer: str) -> bool:
-        assert "snow" in answer, "it must mention snow"
+        if "snow" not in answer:
+            raise ValueError("it must mention snow")
         return True
 
     agent = writer("rain", "snow")
     outcome = taken(agent, judge)
-    assert outcome.metadata.verdicts == ("AssertionError: it must mention snow", "approved")
+    assert outcome.metadata.verdicts == ("ValueError: it must mention snow", "approved")
     assert "it must mention snow" in prompts(agent)[1]
 
 

@@ -371,7 +371,7 @@ def test_all_problems_are_listed_with_paths_and_the_expected_call():
         "- order.lines[1].sku: required, but missing\n"
         '- order.lines[1].count: input should be a valid integer, unable to parse string as an integer, not "many"\n'
         "- ordr: not a parameter; did you mean order?\n"
-        "Expected: order(order: Order)"
+        "Expected: order(order: {lines: list[{sku: str, count?: int}], note?: str | None})"
     )
     assert len(error.problems) == 3
 

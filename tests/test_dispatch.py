@@ -4,6 +4,7 @@ import contextvars
 import functools
 import json
 import math
+import re
 import subprocess
 import sys
 import textwrap
@@ -227,14 +228,17 @@ def test_a_tool_that_cancels_its_own_task_is_answered(door):
     assert door(call_of("give_up"), Toolset([give_up])).kind == "cancelled"
 
 
+@pytest.mark.parametrize("secret", [None, "hunter2", "\ud800abcd"])
 @pytest.mark.parametrize(
     ("value", "kind"),
     [(object(), "failed"), (float("nan"), "ok"), ("\ud800", "ok"), ({1: {2}}, "ok"), ([b"\xff"], "ok")],
 )
-def test_any_value_is_answered_and_has_a_response(answer, colour, value, kind):
+def test_any_value_is_answered_and_has_a_response(answer, colour, value, kind, secret):
+    held = secret and Secret(secret)
     result = answer(call_of("give"), Toolset([Tool(colour(lambda: value), name="give")]))
     assert result.kind == kind
     assert result.value is value
+    assert held is None or held.reveal() == secret
     result.text.encode()
     json.dumps(result.response.to_dict(), allow_nan=False)
 
@@ -242,6 +246,16 @@ def test_any_value_is_answered_and_has_a_response(answer, colour, value, kind):
 def test_a_secret_is_not_told(answer):
     result = answer(call_of("give"), Toolset([Tool(lambda: {"key": Secret("hunter2")}, name="give")]))
     assert "hunter2" not in result.text + repr(result) + str(result.response)
+
+
+def test_a_generator_in_a_value_is_not_run_to_look_for_secrets(answer):
+    def ones():
+        while True:
+            yield 1
+
+    held = Secret("hunter2")
+    result = answer(call_of("give"), Toolset([Tool(lambda: {"rows": ones()}, name="give")]))
+    assert (result.kind, result.value, held.reveal()) == ("failed", None, "hunter2")
 
 
 def test_a_declared_tool_answers_that_it_cannot_be_called(answer):
@@ -281,7 +295,7 @@ def hanging(release: threading.Event) -> list[Callable[..., Any]]:
 
     async def swallowing():
         while not release.is_set():
-            with contextlib.suppress(BaseException):
+            with contextlib.suppress(asyncio.CancelledError):
                 await asyncio.Event().wait()
 
     def returning():
@@ -296,7 +310,8 @@ def test_a_tool_that_hangs_is_answered_at_the_deadline(answer, index):
     tool = hanging(release)[index]
     started = time.monotonic()
     result = answer(call_of(tool.__name__), Toolset([tool]), limits=SHORT)
-    assert (result.kind, "no answer within 0.05 seconds" in result.text) == ("timed_out", True)
+    assert result.kind == "timed_out"
+    assert re.search(r"no answer within 0\.0\d+ seconds", result.text)
     assert 0.05 <= time.monotonic() - started < 5
     release.set()
 
@@ -556,7 +571,7 @@ async def test_a_caller_who_cancels_stops_the_tool(many):
         finally:
             stopped.append(1)
 
-    tools, call = Toolset([hang]), call_of("hang")
+    tools, call, before = Toolset([hang]), call_of("hang"), asyncio.all_tasks()
     task = asyncio.create_task(dispatch.acall_tools([call] * 3, tools) if many else dispatch.acall(call, tools))
     await started.wait()
     await asyncio.sleep(0)
@@ -564,7 +579,7 @@ async def test_a_caller_who_cancels_stops_the_tool(many):
     with pytest.raises(asyncio.CancelledError):
         await task
     assert stopped == [1] * (3 if many else 1)
-    assert len(asyncio.all_tasks()) == 1
+    assert asyncio.all_tasks() == before
 
 
 @pytest.mark.anyio

@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from toolcrib.engines._weights import cache_dir
+
 ROOT = Path(__file__).parents[1]
+HAS_WEIGHTS = any(cache_dir().glob("*/qwen2.5-coder-0.5b-instruct-q4_k_m.gguf"))
 EXAMPLES = sorted(path.stem for path in (ROOT / "examples").glob("*.py"))
 
 #: What an example prints when it does what it says; every example is here.
@@ -59,6 +62,7 @@ def test_an_example_does_what_it_says(name):
 
 
 @pytest.mark.model
+@pytest.mark.skipif(not HAS_WEIGHTS, reason="the demo's model (491 MB) is fetched by `make demo` alone")
 def test_the_demo_shows_every_call_and_says_what_the_model_missed():
     output = printed_by("demo", timeout=600)
     assert "get_weather(" in output

@@ -357,7 +357,7 @@ async def test_what_a_function_raises_comes_back(error):
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("error", [StopIteration(4), KeyboardInterrupt()])
+@pytest.mark.parametrize("error", [StopIteration(4), GeneratorExit(), KeyboardInterrupt()])
 async def test_what_would_be_mistaken_for_something_else_is_renamed(error):
     def fail():
         raise error

@@ -337,6 +337,7 @@ def test_a_file_that_failed_can_be_loaded_once_it_is_mended(written):
         ("", "'' names no tools: write one of module:attribute, path/to/file.py, package.module"),
         ("two words", "names no tools: write one of"),
         ("folder", "holds no tools"),
+        ("bare", "is a folder without __init__.py: name a Python file in it"),
         ("folder/", "is a folder: name a Python file in it"),
         ("notes.txt", "is not a Python file: its name must end in .py"),
         ("empty.py", "holds no tools: imported names, classes and names that begin with an underscore"),
@@ -347,6 +348,7 @@ def test_a_file_that_failed_can_be_loaded_once_it_is_mended(written):
 )
 def test_a_target_without_tools_is_told_what_would_be_right(written, target, said):
     written("", "folder/__init__.py")
+    written("", "bare/kit.py")
     written("", "notes.txt")
     written("class Shape: ...\nSIZE = 3", "empty.py")
     written("TOOLS = 3", "listed.py")

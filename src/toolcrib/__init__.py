@@ -5,9 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from toolcrib.agent import Agent
 from toolcrib.dispatch import acall_tools, call_tools
-from toolcrib.engines.scripted import ScriptedEngine
 from toolcrib.errors import (
     EngineError,
     MissingExtraError,
@@ -34,10 +32,7 @@ from toolcrib.events import (
     ToolProgress,
     ToolStarted,
 )
-from toolcrib.executors.approval import ApprovalExecutor
 from toolcrib.executors.inline import InlineExecutor
-from toolcrib.executors.retry import RetryExecutor
-from toolcrib.executors.trace import TraceExecutor
 from toolcrib.limits import Limits
 from toolcrib.protocols import Engine, Executor, Format, StreamingEngine, ToolProvider
 from toolcrib.sources.skill import BaseSkill
@@ -63,8 +58,14 @@ from toolcrib.types import (
 )
 
 if TYPE_CHECKING:
+    from toolcrib import formats
+    from toolcrib.agent import Agent
     from toolcrib.engines.llm import LLMEngine
     from toolcrib.engines.local import LocalEngine
+    from toolcrib.engines.scripted import ScriptedEngine
+    from toolcrib.executors.approval import ApprovalExecutor
+    from toolcrib.executors.retry import RetryExecutor
+    from toolcrib.executors.trace import TraceExecutor
 
     __version__: str
 
@@ -128,20 +129,28 @@ __all__ = [
     "__version__",
     "acall_tools",
     "call_tools",
+    "formats",
     "tool",
     "tool_from_function",
 ]
 
-# Names whose module is costly to import and needed by few programs: imported when first asked for.
+# Names whose room is costly to import and not needed by every program: imported when first asked for.
 _LAZY = {
+    "Agent": "toolcrib.agent",
+    "ApprovalExecutor": "toolcrib.executors.approval",
     "LLMEngine": "toolcrib.engines.llm",
     "LocalEngine": "toolcrib.engines.local",
+    "RetryExecutor": "toolcrib.executors.retry",
+    "ScriptedEngine": "toolcrib.engines.scripted",
+    "TraceExecutor": "toolcrib.executors.trace",
 }
 
 
 def __getattr__(name: str) -> Any:
     if name == "__version__":
         value = importlib.import_module("importlib.metadata").version("toolcrib")
+    elif name == "formats":
+        value = importlib.import_module("toolcrib.formats")
     elif name in _LAZY:
         value = getattr(importlib.import_module(_LAZY[name]), name)
     else:

@@ -49,7 +49,7 @@ def within(coroutine: Coroutine[Any, Any, T], seconds: float | None) -> Generato
     finally:
         timer.handle.cancel()
     timer.settle()
-    raise ToolTimeoutError(f"no answer within {seconds:g} seconds")
+    raise ToolTimeoutError(f"no answer within {round(seconds, 3):g} seconds")
 
 
 class _Timer:

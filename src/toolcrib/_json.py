@@ -20,7 +20,7 @@ def first_unsafe(value: Any, path: str) -> tuple[str, str] | None:
     return _unsafe(value, path, 0)
 
 
-def _unsafe(value: Any, path: str, depth: int) -> tuple[str, str] | None:
+def _unsafe(value: Any, path: str, depth: int) -> tuple[str, str] | None:  # noqa: PLR0911  # a line for each kind of value
     if value is None or isinstance(value, (bool, int)):
         return None
     if isinstance(value, str):

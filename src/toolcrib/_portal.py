@@ -42,14 +42,17 @@ class _Job:
         self.state: Literal["queued", "running", "unwanted", "finished"] = "queued"
         self.lost = False
 
-    def run(self) -> None:
+    def run(self) -> tuple[Any, BaseException | None]:
         try:
-            value, error = self.context.run(self.func, *self.args), None
-        except (StopIteration, KeyboardInterrupt) as raised:  # a future cannot carry the one, nor is the other Ctrl-C
-            value, error = None, RuntimeError(f"the function raised {type(raised).__name__}")
+            return self.context.run(self.func, *self.args), None
+        except _MISTAKEN as raised:
+            return None, RuntimeError(f"the function raised {type(raised).__name__}")
         except BaseException as raised:  # noqa: BLE001  # handed to whoever waits
-            value, error = None, raised
-        self.settle(value, error)
+            return None, raised
+
+
+#: What means something else to whoever awaits: the end of a coroutine, or Ctrl-C.
+_MISTAKEN = (StopIteration, GeneratorExit, KeyboardInterrupt)
 
 
 class _Workers:
@@ -98,11 +101,13 @@ class _Workers:
             with self._lock:
                 wanted = job.state == "queued"
                 job.state = "running" if wanted else job.state
-            if wanted:
-                job.run()
-            if self._is_surplus_after(job):
+            outcome = job.run() if wanted else None
+            surplus = self._is_surplus_after(job)  # first, or whoever is woken finds no thread free for its next
+            if outcome is not None:
+                job.settle(*outcome)
+            if surplus:
                 return
-            del job  # hold nothing of a finished call while waiting for the next
+            del job, outcome  # hold nothing of a finished call while waiting for the next
 
     def _is_surplus_after(self, job: _Job) -> bool:
         with self._lock:
@@ -140,9 +145,7 @@ async def off_loop(func: Callable[..., T], *args: Any, timeout: float | None = N
             loop.call_soon_threadsafe(_finish, future, value, error)
 
     job = _Job(func, args, settle)
-    timer = (
-        None if timeout is None else loop.call_later(timeout, _finish, future, None, ToolTimeoutError(_late(timeout)))
-    )
+    timer = None if timeout is None else loop.call_later(timeout, _expire, future, timeout)
     _workers.submit(job)
     try:
         return await future
@@ -152,6 +155,10 @@ async def off_loop(func: Callable[..., T], *args: Any, timeout: float | None = N
     finally:
         if timer is not None:
             timer.cancel()
+
+
+def _expire(future: asyncio.Future[Any], timeout: float) -> None:
+    _finish(future, None, ToolTimeoutError(_late(timeout)))
 
 
 def _finish(future: asyncio.Future[Any], value: Any, error: BaseException | None) -> None:
@@ -223,10 +230,18 @@ class Portal:
 
     def _start(self) -> asyncio.AbstractEventLoop:
         loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=loop.run_forever, name="toolcrib portal", daemon=True)
+        self._thread = threading.Thread(target=self._run, args=(loop,), name="toolcrib portal", daemon=True)
         self._thread.start()
         threading.Thread(target=self._watch, args=(loop,), name="toolcrib watch", daemon=True).start()
         return loop
+
+    def _run(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Run the loop until it is closed here, whatever a tool does to it or raises in a task of its own."""
+        while True:
+            with contextlib.suppress(SystemExit, KeyboardInterrupt):
+                loop.run_forever()
+            if self._loop is not loop:
+                return
 
     def _watch(self, loop: asyncio.AbstractEventLoop) -> None:
         """Free threads that wait in `call` once the main thread is done, so that the process can end."""
@@ -302,6 +317,11 @@ async def _kept(
         return await func(*args, **kwargs), None
     except (SystemExit, KeyboardInterrupt) as error:
         return None, error
+    except asyncio.CancelledError as error:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        return None, error  # raised by the function itself
 
 
 _CLOSING_SECONDS = 5.0  # what the slowest polite connection needs to close

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Mapping
-from threading import Lock
+from threading import RLock
 from typing import Any, cast
-
-from pydantic_core import to_json
 
 __all__ = ["Secret", "any_secrets", "redacted", "without_secrets"]
 
 _held: Counter[str] = Counter()
-_lock = Lock()
+_lock = RLock()  # collecting garbage may drop one secret while another is being made, in the same thread
 _SHORTEST = 4  # a shorter one stands in ordinary words, which redaction would tear apart
 
 
@@ -76,7 +75,7 @@ def any_secrets() -> bool:
 def redacted(text: str) -> str:
     """Return the text with `***` in place of every live secret."""
     for value in sorted(_held, key=len, reverse=True):
-        text = text.replace(value, "***").replace(to_json(value).decode()[1:-1], "***")
+        text = text.replace(value, "***").replace(json.dumps(value, ensure_ascii=False)[1:-1], "***")
     return text
 
 

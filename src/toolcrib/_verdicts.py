@@ -16,7 +16,7 @@ from toolcrib.types import Envelope, Message, RunMetadata
 
 __all__ = ["approves", "check_judge", "judged"]
 
-Ask = Callable[[str, tuple[Message, ...]], Awaitable[Envelope]]
+_Ask = Callable[[str, tuple[Message, ...]], Awaitable[Envelope]]
 
 
 class _Verdict(NamedTuple):
@@ -38,7 +38,7 @@ def check_judge(judge: Any, most: int) -> None:
         raise ValueError(f"max_verify is the number of answers, at least 1, not {most!r}")
 
 
-async def judged(ask: Ask, task: str, judge: Any, most: int, deps: Any = None) -> Envelope:
+async def judged(ask: _Ask, task: str, judge: Any, most: int, deps: Any = None) -> Envelope:
     """Return the first answer that the judge approves of, or else the last, and what was said of each.
 
     A run that fails, or waits for results, has no answer to judge and is returned at once.
@@ -126,7 +126,7 @@ async def _read(said: Any) -> _Verdict:
 #: Quotes, bullets, headings, emphasis, code, brackets and ticks; numbers of a list; fences with their language.
 _MARKS = (
     r"(?:[\s*_#>+\-\u2013\u2014\u2022\"'\u201c\u201d\u2018\u2019\u00ab\u00bb(\[\u2705\u2714\u2611\ufe0f]"
-    r"|`{3,}\w*\n|`|\d+[.)]\s)*+"
+    r"|`{3,9}\w{0,20}\n|`|\d{1,3}[.)]\s)*+"
 )
 _APPROVING = r"(?:approv(?:e|es|ed|ing)|accept(?:s|ed|ing|able)?|ok(?:s|ed|ay|ays|ayed)?|yes|pass(?:es|ed|ing)?)"
 _APPROVAL = re.compile(rf"{_MARKS}{_APPROVING}(?![^\W_]|[-/'\u2019][^\W_])", re.IGNORECASE)

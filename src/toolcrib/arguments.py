@@ -19,6 +19,7 @@ from pydantic_core import CoreSchema, ErrorDetails, SchemaValidator, ValidationE
 from toolcrib._json import first_unsafe
 from toolcrib.errors import ToolArgumentError
 from toolcrib.limits import DEFAULT_LIMITS, Limits
+from toolcrib.schema._walk import names, properties_of
 from toolcrib.schema.jsonschema import compiled
 from toolcrib.schema.parameters import type_text
 
@@ -77,18 +78,21 @@ class FunctionReader:
         except TypeError:
             parse(self._name, arguments, limits)  # text that is no Unicode; any other TypeError is a validator's own
             raise
-        if not self._colons_tell or arguments.count(":") != len(values):
-            _check_exactly(self._name, arguments, limits)
+        if self._colons_tell and (arguments.count(":") == len(values) or _colons_explained(arguments, values)):
+            return values
+        _check_exactly(self._name, arguments, limits)
         return values
 
     def _read_mapping(self, arguments: Mapping[str, Any] | None, limits: Limits) -> dict[str, Any]:
-        values = members(self._name, arguments, limits)
+        values = _members(self._name, arguments, limits)
         try:
             return self._validate_python(values)
         except ValidationError as error:
             return self._with_strings_decoded(values, self._details(error), limits)
 
     def _second_look(self, text: str, error: ValidationError, limits: Limits) -> dict[str, Any]:
+        if inner := _object_in(text):
+            return self.read(inner, limits)
         errors = self._details(error)
         if not any(isinstance(e["input"], str) or not e["loc"] for e in errors):
             raise self._refusal(errors)
@@ -152,7 +156,7 @@ class SchemaReader:
         if isinstance(arguments, str):
             values = parse(self._name, arguments, limits)
         else:
-            values = members(self._name, arguments, limits)
+            values = _members(self._name, arguments, limits)
             if bad := first_unsafe(values, "arguments"):
                 raise _refusal(self._name, [_cut(": ".join(bad), 300)], self._expected)
         if self._validator is None or self._validator.is_valid(values):
@@ -185,6 +189,7 @@ def parse(name: str, text: str, limits: Limits) -> dict[str, Any]:
         _too_long(name, len(text), limits)
     if not text.strip():
         return {}
+    text = _object_in(text) or text
     try:
         values = from_json(text, allow_inf_nan=False)
     except (ValueError, TypeError) as error:  # a TypeError for text that is no Unicode
@@ -202,7 +207,7 @@ def parse(name: str, text: str, limits: Limits) -> dict[str, Any]:
 _KINDS = {"list": "array", "str": "string", "NoneType": "null", "bool": "boolean"}
 
 
-def members(name: str, arguments: Any, limits: Limits) -> dict[str, Any]:
+def _members(name: str, arguments: Any, limits: Limits) -> dict[str, Any]:
     """Return the members of a mapping that an SDK has parsed, or a caller made.
 
     Raises:
@@ -216,7 +221,26 @@ def members(name: str, arguments: Any, limits: Limits) -> dict[str, Any]:
     values = dict(cast("Mapping[str, Any]", arguments))
     if problem := _excess(values, limits.max_argument_depth):
         raise ToolArgumentError(f"Arguments for '{name}' hold {problem}", (problem,))
-    return values
+    if (length := _length(values)) > limits.max_argument_chars:
+        _too_long(name, length, limits)
+    return _copied(values)
+
+
+def _length(value: Any) -> int:
+    """Return about how many characters the JSON text of a value has; never more than there are."""
+    if isinstance(value, str):
+        return len(value) + 2
+    if isinstance(value, dict):
+        members = cast("dict[Any, Any]", value)
+        return 2 + sum(_length(key) + _length(item) for key, item in members.items())
+    return 2 + sum(map(_length, cast("list[Any]", value))) if isinstance(value, (list, tuple)) else 1
+
+
+def _copied(value: Any) -> Any:
+    """Return plain containers as new ones: whatever a tool does to its arguments, the model said what it said."""
+    if isinstance(value, dict):
+        return {key: _copied(item) for key, item in cast("dict[Any, Any]", value).items()}
+    return [_copied(item) for item in cast("list[Any]", value)] if isinstance(value, list) else value
 
 
 def _excess(value: Any, room: int) -> str | None:
@@ -249,6 +273,15 @@ def _check_exactly(name: str, text: str, limits: Limits, values: Any = None) -> 
     if text.count("{") + text.count("[") > limits.max_argument_depth and _depth(values) > limits.max_argument_depth:
         problem = f"nested deeper than {limits.max_argument_depth} levels"
         raise ToolArgumentError(f"Arguments for '{name}' are {problem}", (problem,))
+
+
+def _colons_explained(text: str, values: dict[str, Any]) -> bool:
+    """Whether the arguments and the colons in their texts are all the colons there are, so that no key stands twice."""
+    colons = len(values)
+    for value in values.values():
+        if value.__class__ is str:
+            colons += value.count(":")
+    return colons == text.count(":") and "\\u003" not in text
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -326,6 +359,17 @@ def _decoded(text: str) -> tuple[Any] | None:
     return None if isinstance(value, str) else (value,)
 
 
+def _object_in(text: str) -> str | None:
+    """Return the text of an object that was sent as a string, or None when it is anything else."""
+    if not text.lstrip().startswith('"'):
+        return None
+    try:
+        inner = from_json(text)
+    except (ValueError, TypeError):
+        return None
+    return inner if isinstance(inner, str) and inner.lstrip().startswith("{") else None
+
+
 # -- errors for a model
 
 
@@ -368,12 +412,11 @@ def _is_large(values: Any) -> bool:
 
 def expected_call(name: str, schema: Mapping[str, Any]) -> str:
     """Return the tool as one line of a signature, such as `add(a: int, b: int = 0)`."""
-    required = schema.get("required", ())
-    properties = cast("Mapping[str, Any]", schema.get("properties", {}))
+    required, properties = names(schema, "required"), properties_of(schema)
     parts: list[str] = []
     for key in sorted(properties, key=lambda key: key not in required):
         default = "" if key in required else _default_of(properties[key])
-        parts.append(f"{key}: {type_text(properties[key], schema)}{default}")
+        parts.append(f"{key}: {_cut(type_text(properties[key], schema), 500)}{default}")
     return _cut(f"{name}({', '.join(parts)})", _MOST_EXPECTED)
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from toolcrib._portal import portal
 from toolcrib._secrets import any_secrets
-from toolcrib.errors import ToolExecutionError, ToolNotFoundError, warn
+from toolcrib.errors import warn
 from toolcrib.events import Event, ToolFinished, ToolProgress, ToolStarted
 from toolcrib.executors.inline import InlineExecutor
 from toolcrib.limits import DEFAULT_LIMITS, Limits
@@ -89,7 +89,7 @@ def call(
         value = _INLINE.run_sync(tool, arguments, call)
         answer = answer_to(value, limits)
     except BaseException as error:  # as in acall
-        if isinstance(error, KeyboardInterrupt) and _ends_the_run(error):
+        if issubclass(type(error), KeyboardInterrupt) and _ends_the_run(error):
             raise
         value, answer = None, _failed(call, error, limits, ran=arguments is not None)
     return _finished(call, answer, value, started, context, on_event)
@@ -124,19 +124,21 @@ def _progress_to(on_event: _OnEvent, run_id: str) -> Callable[[str, float, float
 
 def _failed(call: ToolCall, error: BaseException, limits: Limits, *, ran: bool) -> Answer:
     name = clean(str(call.name)[:200])
-    if isinstance(error, asyncio.CancelledError):
+    if issubclass(type(error), asyncio.CancelledError):
         return Answer("cancelled", f"Tool '{name}' was cancelled")
-    if ran and isinstance(error, ToolNotFoundError):  # another tool, which this one looked for
-        error = ToolExecutionError(str(error))
-    return failure(name, error, limits)
+    answer = failure(name, error, limits)
+    if ran and answer.kind == "not_found":  # another tool, which this one looked for
+        answer = Answer("failed", clean(f"Tool '{name}' failed: {answer.text}", limits))
+    return answer
 
 
 def _ends_the_run(error: BaseException) -> bool:
     """Whether it is the caller's own cancellation, or Ctrl-C, which reaches no thread but the main one."""
-    if isinstance(error, asyncio.CancelledError):
+    kind = type(error)  # not __class__, which a hostile error may define
+    if issubclass(kind, asyncio.CancelledError):
         task = asyncio.current_task()
         return task is not None and task.cancelling() > 0
-    return isinstance(error, KeyboardInterrupt) and threading.current_thread() is threading.main_thread()
+    return issubclass(kind, KeyboardInterrupt) and threading.current_thread() is threading.main_thread()
 
 
 def _finished(

@@ -9,6 +9,7 @@ __all__ = [
     "DEFAULT_LIMITS",
     "MAX_NAME_CHARS",
     "MAX_PIECES",
+    "MAX_PIECES_CHARS",
     "MAX_TOOLS",
     "MAX_WORKER_THREADS",
     "MODEL_REQUEST_SECONDS",
@@ -27,6 +28,9 @@ MAX_TOOLS = 100_000
 
 #: Values one generator tool may yield; one that never ends is given up there.
 MAX_PIECES = 100_000
+
+#: Characters, or bytes, that these may have in all.
+MAX_PIECES_CHARS = 100_000_000
 
 #: Characters of a tool's canonical name.
 MAX_NAME_CHARS = 1_000

@@ -287,7 +287,7 @@ class _Run:
 
     def count(self, result: ToolResult) -> None:
         """Count the run that a result is the outcome of, if it is one."""
-        if isinstance(result.value, Envelope):
+        if issubclass(type(result.value), Envelope) and _countable(result.value.metadata):
             self.adopt(result.value.metadata)
 
     def adopt(self, nested: RunMetadata) -> None:
@@ -355,12 +355,30 @@ def _with_ids(reply: Reply, prefix: str) -> Reply:
     seen: set[str] = set()
     calls: list[ToolCall] = []
     for number, call in enumerate(reply.calls, 1):
-        whole = call if call.id and call.id not in seen else replace(call, id=f"{prefix}-{number}")
+        whole = call if _is_id(call.id) and call.id not in seen else replace(call, id=f"{prefix}-{number}")
         seen.add(whole.id)
         calls.append(whole)
     if all(new is old for new, old in zip(calls, reply.calls, strict=True)):
         return reply
     return replace(reply, calls=tuple(calls), native=None)  # the native object has the old ids
+
+
+def _is_id(given: object) -> bool:
+    """Whether it can be sent back: a model may write anything, and not every server checks."""
+    return isinstance(given, str) and given != "" and given == given.encode("utf-8", "replace").decode()
+
+
+def _countable(run: object) -> bool:
+    """Whether what a run took can be added up: a tool may return an Envelope of its own making."""
+    try:
+        return (
+            isinstance(run, RunMetadata)
+            and isinstance(run.run_id, str)  # pyright: ignore[reportUnnecessaryIsInstance]  # as said
+            and Usage() + run.usage is not None
+            and all(map(_countable, run.nested))
+        )
+    except Exception:  # noqa: BLE001  # figures of any kind
+        return False
 
 
 def _ids(runs: Sequence[RunMetadata]) -> Iterator[str]:

@@ -7,7 +7,7 @@ import gc
 import re
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
-from types import AsyncGeneratorType, CoroutineType, GeneratorType
+from types import AsyncGeneratorType, CoroutineType
 from typing import Any, NamedTuple, cast
 
 from pydantic_core import from_json, to_json
@@ -112,34 +112,68 @@ def _json(value: Any) -> str:
 
 
 def _refuse_endless(value: Any) -> None:
-    """Look for generators at any depth: writing JSON would run them, and they need not end."""
-    level, seen = [value], set[int]()
+    """Look for what takes no end to write: iterators at any depth, which writing would run, and too much text."""
+    level, seen, written, shared = [value], set[int](), 0, False
     while level:
-        for kind in _ENDLESS.intersection(map(type, level)):
-            raise TypeError(f"a {kind.__name__} is not a value; return a list of what it gives")
-        level = [node for node in level if id(node) not in seen]
-        seen.update(map(id, level))
+        _refuse_iterators(set(map(type, level)))
+        fresh = {id(node): node for node in level if id(node) not in seen}
+        shared = shared or len(fresh) < len(level)
+        seen.update(fresh)
         # what plain containers hold, in one step: there may be very many of them
-        inside = gc.get_referents(*[node for node in level if type(node) in _CONTAINERS])
-        for node in level:
+        inside = gc.get_referents(*[node for node in fresh.values() if type(node) in _CONTAINERS])
+        for node in fresh.values():
             if type(node) not in _CONTAINERS:
                 inside += _inside(node)
+        written += len(inside) + sum(map(len, [item for item in inside if type(item) is str]))
         level = [item for item in inside if type(item) not in _LEAVES]
+    _refuse_length(_written(value) if shared else written)
 
 
-_ENDLESS: frozenset[type] = frozenset({GeneratorType, AsyncGeneratorType, CoroutineType})
+def _refuse_iterators(kinds: set[type]) -> None:
+    for kind in kinds:
+        if kind in _ENDLESS or hasattr(kind, "__next__"):
+            raise TypeError(f"a {kind.__name__} is not a value; return a list of what it gives")
+
+
+def _refuse_length(written: int) -> None:
+    if written > _MOST_WRITTEN:
+        raise ValueError("it is far too long, or holds the same things over and over")
+
+
+def _written(value: Any) -> int:
+    """Return about how many characters it takes to write a value that holds some of its parts more than once."""
+    level, written = {id(value): (value, 1)}, 0
+    for _ in range(_DEEPEST):  # what is nested deeper, or circular, is not written at all
+        inside: dict[int, tuple[Any, int]] = {}
+        for node, times in level.values():
+            items = gc.get_referents(node) if type(node) in _CONTAINERS else list(_inside(node))
+            written += times * (len(items) + sum(len(item) for item in items if type(item) is str))
+            for item in items:
+                if type(item) not in _LEAVES:
+                    inside[id(item)] = item, times + inside.get(id(item), (item, 0))[1]
+        if not inside or written > _MOST_WRITTEN:
+            break
+        level = inside
+    return written
+
+
+_DEEPEST = 256
+_MOST_WRITTEN = 200_000_000
+_ENDLESS: frozenset[type] = frozenset({AsyncGeneratorType, CoroutineType})
 _CONTAINERS = frozenset({dict, list, tuple, set, frozenset, deque})
 _LEAVES = frozenset({*_SCALARS, str})
 
 
 def _inside(node: Any) -> Iterable[Any]:
-    if isinstance(node, dict):
-        return cast("dict[Any, Any]", node).values()
-    if isinstance(node, (list, tuple, set, frozenset, deque)):
-        return cast("Iterable[Any]", node)
-    if hasattr(node, "__dataclass_fields__"):
-        return [getattr(node, name, None) for name in node.__dataclass_fields__]
-    return cast("dict[str, Any]", vars(node)).values() if hasattr(node, "__pydantic_serializer__") else ()
+    kind: type = type(cast("object", node))  # what a class of its own says of itself need not end either
+    if issubclass(kind, dict):
+        return dict[Any, Any].values(node)
+    for plain in (list, tuple, set, frozenset, deque):
+        if issubclass(kind, plain):
+            return cast("Any", plain).__iter__(node)
+    if isinstance(fields := getattr(kind, "__dataclass_fields__", None), dict):
+        return [getattr(node, name, None) for name in cast("dict[str, Any]", fields)]
+    return cast("dict[str, Any]", vars(node)).values() if hasattr(kind, "__pydantic_serializer__") else ()
 
 
 def _unserializable(value: Any) -> Any:
@@ -239,6 +273,15 @@ def failure(name: str, error: BaseException, limits: Limits = DEFAULT_LIMITS) ->
         error: What was raised.
         limits: How long the text may be.
     """
+    try:
+        return _told(name, error, limits)
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # noqa: BLE001  # a hostile error may raise anything from anywhere
+        return Answer("failed", f"Tool '{name}' failed, and what it raised cannot be shown")
+
+
+def _told(name: str, error: BaseException, limits: Limits) -> Answer:
     if isinstance(error, ToolArgumentError):
         return Answer("invalid_arguments", clean(str(error), limits))
     if isinstance(error, ToolNotFoundError):
@@ -257,6 +300,7 @@ def _reason(error: BaseException) -> str:
             text = f"{error.strerror}: {error.filename}" if error.filename else error.strerror
         else:
             text = str(error)
+        text = str.__str__(text)  # of a class of its own, perhaps
     except BaseException:  # noqa: BLE001  # an exception whose text raises has none
         text = ""
     return _ABSOLUTE.sub(r"\1", text[:_LONGEST_REASON])
@@ -292,13 +336,19 @@ def hidden(value: Any) -> Any:
         message = None if value.message is None else redacted(value.message)
         return ToolResponse(value.success, message, hidden(value.data))
     try:
-        text = value if isinstance(value, str) else to_json(value, inf_nan_mode="strings", fallback=_named)
-        text = text if isinstance(text, str) else text.decode()
-    except (ValueError, RecursionError):
+        text = value if isinstance(value, str) else _searchable(value)
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # noqa: BLE001  # as in answer_to
         return None
     if redacted(text) == text and redacted(_printable(text)) == _printable(text):
         return value
     return redacted(_printable(text)) if isinstance(value, str) else without_secrets(from_json(text))
+
+
+def _searchable(value: Any) -> str:
+    _refuse_endless(value)
+    return to_json(value, inf_nan_mode="strings", bytes_mode="base64", fallback=_named).decode()
 
 
 def _named(value: Any) -> str:

@@ -255,13 +255,16 @@ def _import(name: str) -> ModuleType:
     _importable(Path.cwd())
     try:
         with _explained(name):
-            return importlib.import_module(name)
+            module = importlib.import_module(name)
     except ModuleNotFoundError as error:
         missing = error.name or name
         parent, _, leaf = missing.rpartition(".")
         path = getattr(sys.modules.get(parent), "__path__", None) if parent else None
         names = [found.name for found in pkgutil.iter_modules(path)]
         raise TargetError(f"there is no module {missing}{_or_rather(leaf, names)}") from error
+    if hasattr(module, "__path__") and not getattr(module, "__file__", None):
+        raise TargetError(f"{name} is a folder without __init__.py: name a Python file in it")
+    return module
 
 
 def _importable(folder: Path) -> None:

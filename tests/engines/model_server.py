@@ -32,6 +32,7 @@ class Answer:
     body: bytes | None = None
     cut: bool = False
     hang: bool = False
+    output: tuple[dict[str, Any], ...] = ()
 
 
 @dataclass
@@ -257,7 +258,7 @@ def _responses(answer: Answer) -> dict[str, Any]:
         "created_at": 1_790_000_000,
         "status": "completed",
         "model": answer.model,
-        "output": [*([message] if answer.text else []), *calls],
+        "output": [*answer.output, *([message] if answer.text else []), *calls],
         "usage": usage,
         "parallel_tool_calls": True,
         "tool_choice": "auto",

@@ -28,7 +28,7 @@ from toolcrib.errors import EngineError, MissingExtraError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-__all__ = ["Completion", "Llama", "PromptTooLongError", "shared"]
+__all__ = ["CONTEXT", "Completion", "Llama", "PromptTooLongError", "shared"]
 
 CONTEXT = 4096  # tokens a prompt and what is written after it may take
 

@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Generator
 from typing import TYPE_CHECKING, Any
 
 from toolcrib.errors import ToolExecutionError, ToolTimeoutError
-from toolcrib.limits import MAX_PIECES
+from toolcrib.limits import MAX_PIECES, MAX_PIECES_CHARS
 
 if TYPE_CHECKING:
     from toolcrib.types import ToolContext
@@ -47,11 +47,15 @@ class _Gathered:
     def __init__(self, context: ToolContext[Any] | None) -> None:
         self._context = context
         self._pieces: list[Any] = []
+        self._length = 0
 
     def add(self, piece: Any) -> None:
         self._pieces.append(piece)
         if len(self._pieces) > MAX_PIECES:
             raise ToolExecutionError(f"it yielded more than {MAX_PIECES:,} values")
+        self._length += len(piece) if isinstance(piece, (str, bytes, bytearray)) else 0
+        if self._length > MAX_PIECES_CHARS:
+            raise ToolExecutionError(f"it yielded more than {MAX_PIECES_CHARS:,} characters")
         if self._context is None:
             return
         if self._context.deadline is not None and time.monotonic() > self._context.deadline:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -53,7 +54,7 @@ class RetryExecutor:
         attempts = self._attempts if tool.effect in ("read", "idempotent") else 1
         for attempt in range(1, attempts):
             try:
-                return await self._inner.run(tool, arguments, call)
+                return await self._inner.run(tool, _fresh(arguments), call)
             except (ToolArgumentError, ToolDeniedError):
                 raise
             except Exception as error:
@@ -61,3 +62,11 @@ class RetryExecutor:
                     raise
             await asyncio.sleep(self._wait * 2 ** (attempt - 1))
         return await self._inner.run(tool, arguments, call)
+
+
+def _fresh(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a copy, so that what one attempt does to its arguments is not what the next one gets."""
+    try:
+        return copy.deepcopy(dict(arguments))
+    except Exception:  # noqa: BLE001  # something that a caller passed and nobody can copy
+        return arguments

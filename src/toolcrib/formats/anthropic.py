@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["calls", "results", "tools"]
 
 
-def tools(toolset: Toolset) -> list[dict[str, Any]]:
+def tools(toolset: Toolset) -> list[Any]:
     """Return the definitions for `tools=`; cached, so read-only."""
     return _definitions(toolset).listed
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["calls", "results", "tools"]
 
 
-def tools(toolset: Toolset) -> list[dict[str, Any]]:
+def tools(toolset: Toolset) -> list[Any]:
     """Return the definitions for `tools=`, an empty list for an empty toolset; cached, so read-only."""
     return toolset.cached(("gemini", "tools"), lambda: _grouped(_definitions(toolset).listed))
 

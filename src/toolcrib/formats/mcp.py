@@ -29,7 +29,7 @@ _ANNOTATIONS: Mapping[Effect, dict[str, bool]] = {
 }
 
 
-def tools(toolset: Toolset) -> list[dict[str, Any]]:
+def tools(toolset: Toolset) -> list[Any]:
     """Return the definitions for a `tools/list` answer; cached, so read-only."""
     return _definitions(toolset).listed
 

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Annotated, Any, cast, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast, get_args, get_origin
 
-from pydantic_core import PydanticSerializationError
+from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from toolcrib._json import first_unsafe
 from toolcrib.errors import ToolSignatureError
+from toolcrib.schema._typeddict import rebuilt
 
 if TYPE_CHECKING:
     from pydantic.json_schema import GenerateJsonSchema
@@ -57,10 +59,15 @@ def _described(annotation: Any) -> Any:
     """Read `Annotated[X, "what it means"]` as a description, as many authors write it."""
     from pydantic import Field
 
-    if get_origin(annotation) is not Annotated:
+    arguments = get_args(annotation)
+    if get_origin(annotation) is Annotated:
+        base, *metadata = arguments
+        facts = (Field(description=item) if type(item) is str else item for item in metadata)
+        return Annotated[(_described(base), *facts)]
+    if not arguments or get_origin(annotation) is Literal:
         return annotation
-    base, *metadata = get_args(annotation)
-    return Annotated[(base, *(Field(description=item) if type(item) is str else item for item in metadata))]
+    described = tuple(_described(argument) for argument in arguments)
+    return annotation if described == arguments else rebuilt(annotation, described)
 
 
 def _carrier(signature: inspect.Signature) -> Any:
@@ -84,17 +91,20 @@ def _generator() -> type[GenerateJsonSchema]:
         def emit_warning(self, kind: Any, detail: str) -> None: ...
 
         def encode_default(self, dft: Any) -> Any:
-            value = super().encode_default(dft)
-            if bad := first_unsafe(value, "default"):
+            try:
+                plain = to_jsonable_python(dft, inf_nan_mode="constants")
+            except ValueError as error:
+                raise PydanticSerializationError(str(error)) from None
+            if bad := first_unsafe(plain, "default"):
                 raise PydanticSerializationError(": ".join(bad))
-            return value
+            return super().encode_default(dft)
 
     return Untitled
 
 
 def _tidied(schema: dict[str, Any]) -> dict[str, Any]:
     for name, definition in schema.get("$defs", {}).items():
-        if name.endswith(str(definition.get("title", "\0"))):
+        if name.endswith(re.sub(r"[^\w.-]", "_", str(definition.get("title", "\0")))):
             del definition["title"]
     tidy = {"type": "object", "properties": schema.get("properties", {}), "required": schema.get("required", [])}
     return {**tidy, "$defs": schema["$defs"]} if "$defs" in schema else tidy

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import typing_extensions
 
-__all__ = ["portable"]
+__all__ = ["portable", "rebuilt"]
 
 
 def portable(annotation: Any) -> Any:
@@ -24,7 +24,7 @@ def _portable(annotation: Any, made: dict[Any, Any]) -> Any:
     if not arguments or get_origin(annotation) is Literal:
         return annotation
     replaced = tuple(_portable(argument, made) for argument in arguments)
-    return annotation if replaced == arguments else _rebuilt(annotation, replaced)
+    return annotation if replaced == arguments else rebuilt(annotation, replaced)
 
 
 def _made(typed_dict: Any, made: dict[Any, Any]) -> Any:
@@ -55,7 +55,8 @@ def _bare(hint: Any) -> Any:
 _REQUIREDNESS = (typing.Required, typing.NotRequired)
 
 
-def _rebuilt(annotation: Any, arguments: tuple[Any, ...]) -> Any:
+def rebuilt(annotation: Any, arguments: tuple[Any, ...]) -> Any:
+    """Return the annotation with other arguments."""
     origin = get_origin(annotation)
     if origin is Annotated:
         return Annotated[(arguments[0], *annotation.__metadata__)]

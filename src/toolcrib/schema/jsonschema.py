@@ -51,7 +51,9 @@ def object_schema(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """
     kind = parameters.get("type", "object")
     if kind != "object" and not (isinstance(kind, list) and "object" in kind):
-        raise ToolSignatureError(f"the schema of a tool's arguments must describe an object, not {kind!r}")
+        raise ToolSignatureError(f"the schema of a tool's arguments must describe an object, not {kind!r:.100}")
+    if not isinstance(parameters.get("properties", {}), Mapping):
+        raise ToolSignatureError("the properties of a tool's arguments must be an object of schemas")
     return {"type": "object", "properties": {}, **parameters, **({"type": "object"} if kind != "object" else {})}
 
 

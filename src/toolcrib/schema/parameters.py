@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from itertools import islice
 from typing import Any, cast
 
 from pydantic_core import to_json
 
+from toolcrib.schema._walk import as_schema, members, names, properties_of, resolve
 from toolcrib.types import ToolParameter
 
 __all__ = ["merged", "parameters_of", "schema_of", "type_text"]
@@ -22,41 +24,40 @@ _WORDS = {
     "array": "list",
     "object": "dict",
 }
-_MOST_DEPTH = 4
+_MOST_DEPTH = 6
+_MOST_MEMBERS = 12
 
 
 # -- schema to words
 
 
 def type_text(schema: Any, root: Mapping[str, Any], depth: int = 0) -> str:
-    """Return a schema as a Python-like type, such as `list[str]` or `"c" | "f"`.
+    """Return a schema as a Python-like type, such as `list[str]`, `"c" | "f"` or `{city: str, zip?: str}`.
 
     Args:
         schema: The schema of one value.
         root: The schema it stands in, for its `$defs`.
-        depth: How many levels of it have been told already; below four it is `any`.
+        depth: How many levels of it have been told already; below six it is `any`.
     """
     if not isinstance(schema, Mapping) or depth > _MOST_DEPTH:
         return "any"
     node = cast("Mapping[str, Any]", schema)
     if "$ref" in node:
         return _reference_text(str(node["$ref"]), root, depth)
-    values = node["enum"] if "enum" in node else [node["const"]] if "const" in node else None
-    if values is not None:
+    if "enum" in node or "const" in node:
+        values = members(node, "enum") if "enum" in node else [node["const"]]
         return " | ".join(to_json(value).decode() for value in values) or "any"
     for key in ("anyOf", "oneOf"):
-        if isinstance(node.get(key), Sequence):
-            return " | ".join(dict.fromkeys(type_text(choice, root, depth + 1) for choice in node[key]))
+        if choices := members(node, key):
+            return " | ".join(dict.fromkeys(type_text(choice, root, depth + 1) for choice in choices))
     return _plain_text(node, root, depth)
 
 
 def _reference_text(reference: str, root: Mapping[str, Any], depth: int) -> str:
-    name = reference.rsplit("/", 1)[-1]
-    target = cast("Mapping[str, Any]", root.get("$defs") or root.get("definitions") or {}).get(name)
-    if not isinstance(target, Mapping):
+    target = resolve(reference, dict(root))
+    if target is None:
         return "any"
-    members = cast("Mapping[str, Any]", target)
-    return name if members.get("type") == "object" or depth > _MOST_DEPTH else type_text(members, root, depth + 1)
+    return reference.rsplit("/", 1)[-1] if depth >= _MOST_DEPTH else type_text(target, root, depth + 1)
 
 
 def _plain_text(node: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> str:
@@ -67,28 +68,38 @@ def _plain_text(node: Mapping[str, Any], root: Mapping[str, Any], depth: int) ->
         return f"list[{type_text(node['items'], root, depth + 1)}]"
     if kind == "object" and isinstance(node.get("additionalProperties"), Mapping):
         return f"dict[str, {type_text(node['additionalProperties'], root, depth + 1)}]"
+    if kind == "object" and properties_of(node):
+        return _object_text(node, root, depth)
     return _WORDS.get(str(kind), "any")
+
+
+def _object_text(node: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> str:
+    required, properties = names(node, "required"), properties_of(node)
+    listed = [
+        f"{name}{'' if name in required else '?'}: {type_text(member, root, depth + 1)}"
+        for name, member in islice(properties.items(), _MOST_MEMBERS)
+    ]
+    return "{" + ", ".join(listed if len(properties) == len(listed) else [*listed, "..."]) + "}"
 
 
 def parameters_of(schema: Mapping[str, Any], facts: Mapping[str, ToolParameter]) -> list[ToolParameter]:
     """Return the parameters of a tool's schema; what an author said of one in `facts` is kept."""
-    required = schema.get("required", ())
-    properties = cast("Mapping[str, Any]", schema.get("properties", {}))
+    required = names(schema, "required")
     return [
         replace(_parameter(name, node, schema, facts.get(name)), required=name in required)
-        for name, node in properties.items()
+        for name, node in properties_of(schema).items()
     ]
 
 
 def _parameter(name: str, node: Any, root: Mapping[str, Any], fact: ToolParameter | None) -> ToolParameter:
-    members = cast("Mapping[str, Any]", node if isinstance(node, Mapping) else {})
+    told = as_schema(node)
     return ToolParameter(
         name,
-        fact.type if fact and fact.type != "any" else type_text(members, root),
-        members.get("description"),
-        default=members.get("default"),
-        options=members.get("enum"),
-        examples=members.get("examples"),
+        fact.type if fact and fact.type != "any" else type_text(told, root),
+        told.get("description"),
+        default=told.get("default"),
+        options=told.get("enum"),
+        examples=told.get("examples"),
         source=fact.source if fact else "all",
         display_name=fact.display_name if fact else None,
     )

@@ -16,7 +16,7 @@ import typing
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Union, cast, get_args, get_origin
 
-from pydantic_core import PydanticSerializationError, to_jsonable_python
+from pydantic_core import to_jsonable_python
 
 from toolcrib._json import first_unsafe
 from toolcrib.errors import ToolSignatureError
@@ -356,7 +356,7 @@ def _add_default(schema: dict[str, Any], default: Any) -> None:
         raise _NotPlainError
     try:
         value = to_jsonable_python(default)
-    except (PydanticSerializationError, UnicodeDecodeError):
+    except ValueError:
         return  # a default that JSON cannot carry stays the function's own affair
     if not first_unsafe(value, "default"):
         schema["default"] = value
