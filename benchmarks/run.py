@@ -248,6 +248,7 @@ def catalogue() -> list[Row]:
             Args:
                 city: Where.
                 days: How many.
+                unit: Celsius or Fahrenheit.
             """
             return city
 
@@ -277,10 +278,10 @@ def importing() -> Row:
     floor_code, code = "import asyncio; from pydantic import BaseModel", "import toolcrib"
     best = {floor_code: float("inf"), code: float("inf")}
     for _ in range(11):
-        for text in best:
+        for text, so_far in best.items():
             timed = f"import time; t = time.process_time(); {text}; print(time.process_time() - t)"
             shown = subprocess.run([sys.executable, "-c", timed], capture_output=True, text=True, check=True)  # noqa: S603  # our own text
-            best[text] = min(best[text], float(shown.stdout) * 1e6)
+            best[text] = min(so_far, float(shown.stdout) * 1e6)
     return Row("import toolcrib", best[floor_code], best[code], "1.2")
 
 

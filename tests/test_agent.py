@@ -51,7 +51,7 @@ class Broken:
 
     model = "broken"
 
-    async def acomplete(self, messages: Any, tools: Any) -> Reply:  # noqa: ARG002
+    async def acomplete(self, messages: Any, tools: Any) -> Reply:
         raise EngineError("no route to the model")
 
 
@@ -186,7 +186,7 @@ def test_limits_and_executor_hold_for_every_call():
     seen: list[str] = []
 
     class Spy:
-        async def run(self, tool: Tool, arguments: Any, call: ToolCall) -> Any:  # noqa: ARG002
+        async def run(self, tool: Tool, arguments: Any, call: ToolCall) -> Any:
             seen.append(f"{tool.name} {dict(arguments)}")
             return "spied"
 
@@ -433,7 +433,7 @@ async def test_a_second_turn_at_the_same_time_is_refused():
     class Slow:
         model = "slow"
 
-        async def acomplete(self, messages: Any, tools: Any) -> Reply:  # noqa: ARG002
+        async def acomplete(self, messages: Any, tools: Any) -> Reply:
             asked.set()
             await release.wait()
             return Reply("done")

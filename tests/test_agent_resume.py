@@ -110,7 +110,7 @@ def test_a_declared_tool_of_listed_parameters_waits_too():
 
 def test_a_declared_tool_with_an_executor_of_its_own_is_run_by_it():
     class Elsewhere:
-        async def run(self, tool: Tool, arguments: Any, call: ToolCall) -> Any:  # noqa: ARG002
+        async def run(self, tool: Tool, arguments: Any, call: ToolCall) -> Any:
             return f"asked {arguments['question']}"
 
     agent, outcome = waiting(asking(), "done", tools=[ask.replace(executor=Elsewhere())])
@@ -300,7 +300,9 @@ def test_there_is_one_result_for_each_pending_call(results, words):
     assert len(agent.engine.requests) == 1  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("results", ["Oslo", None, 3, ["Oslo"], [ToolResponse(success=True)], ToolResult(ToolCall("1", "x"))])
+@pytest.mark.parametrize(
+    "results", ["Oslo", None, 3, ["Oslo"], [ToolResponse(success=True)], ToolResult(ToolCall("1", "x"))]
+)
 def test_results_of_another_kind_are_refused(results):
     agent, outcome = waiting(asking(), "done")
     with pytest.raises(TypeError, match=r"results"):
@@ -379,8 +381,10 @@ def test_a_run_that_is_resumed_leaves_the_conversation_alone():
 
 
 def test_an_agent_that_would_wait_as_a_tool_has_failed_and_says_so():
-    helper = Agent(ScriptedEngine([Reply("", (ToolCall("1", "ask_user", {"question": "?"}),), Usage(0, 0, 1.0))]), [ask])
-    agent, outcome = waiting([("agent", {"task": "?"})], "I could not.", tools=[helper])
+    helper = Agent(
+        ScriptedEngine([Reply("", (ToolCall("1", "ask_user", {"question": "?"}),), Usage(0, 0, 1.0))]), [ask]
+    )
+    _, outcome = waiting([("agent", {"task": "?"})], "I could not.", tools=[helper])
     assert (outcome.ok, outcome.pending) == (True, ())
     [(_, kind, text)] = answers(outcome)
     assert kind == "failed"

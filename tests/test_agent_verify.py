@@ -81,7 +81,8 @@ def test_words_of_approval_approve(words):
 @pytest.mark.parametrize(
     "words",
     [
-        "", " ", "okra", "yesterday", "not ok", "No.", "rejected", "password", "passport", "passive", "acceptance is low",
+        "", " ", "okra", "yesterday", "not ok", "No.", "rejected", "password", "passport", "passive",
+        "acceptance is low",
         "approximately", "oklahoma", "approval denied", "disapproved", "unacceptable", "It passes", "**Not approved**",
         "~~approved~~", "[ ] approved", "pass/fail: fail", "yes/no", "ok-ish", "**", "```", "okay1", "ok2", "y", "n",
         "Verdict: approved", "yes\u00e9",
@@ -222,7 +223,10 @@ def test_a_judge_may_be_a_function_that_gives_an_awaitable():
     async def later(answer: str) -> str:
         return f"ok: {answer}"
 
-    assert taken(writer("a"), lambda answer: later(answer)).metadata.verified is True
+    def judge(answer: str) -> Any:
+        return later(answer)
+
+    assert taken(writer("a"), judge).metadata.verified is True
 
 
 def test_an_agent_judges_the_text_of_the_answer():

@@ -68,7 +68,7 @@ class Engine:
     def __init__(self, *replies: Any) -> None:
         self.replies = list(replies)
 
-    async def acomplete(self, messages: Any, tools: Any) -> Any:  # noqa: ARG002
+    async def acomplete(self, messages: Any, tools: Any) -> Any:
         reply = self.replies.pop(0)
         if isinstance(reply, BaseException):
             raise reply
@@ -305,7 +305,7 @@ async def test_an_engine_that_gives_no_reply_has_failed(reply):
 
 async def test_words_of_a_stream_that_breaks_off_are_kept():
     class Breaking(Engine):
-        async def astream(self, messages: Any, tools: Any) -> Any:  # noqa: ARG002
+        async def astream(self, messages: Any, tools: Any) -> Any:
             yield "Once upon "
             yield "a time"
             raise EngineError("connection lost", retryable=True)
@@ -317,7 +317,7 @@ async def test_words_of_a_stream_that_breaks_off_are_kept():
 
 async def test_a_stream_without_a_reply_at_its_end_has_failed():
     class Endless(Engine):
-        async def astream(self, messages: Any, tools: Any) -> Any:  # noqa: ARG002
+        async def astream(self, messages: Any, tools: Any) -> Any:
             yield "hm"
 
     envelope = await outcome_of(Endless(), stream=True)
@@ -402,7 +402,7 @@ async def test_cancelling_while_the_model_thinks_propagates():
     asked = asyncio.Event()
 
     class Slow(Engine):
-        async def acomplete(self, messages: Any, tools: Any) -> Any:  # noqa: ARG002
+        async def acomplete(self, messages: Any, tools: Any) -> Any:
             asked.set()
             await asyncio.Event().wait()
 
@@ -417,7 +417,7 @@ async def test_an_engines_stream_is_closed_when_the_reader_leaves():
     closed: list[bool] = []
 
     class Talking(Engine):
-        async def astream(self, messages: Any, tools: Any) -> Any:  # noqa: ARG002
+        async def astream(self, messages: Any, tools: Any) -> Any:
             try:
                 while True:
                     yield "bla "

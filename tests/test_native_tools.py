@@ -43,7 +43,7 @@ class Searching:
     def __init__(self) -> None:
         self.asked: list[tuple[NativeTool, ...]] = []
 
-    async def acomplete(self, messages: Any, tools: Toolset, *, native_tools: Any = None) -> Reply:  # noqa: ARG002
+    async def acomplete(self, messages: Any, tools: Toolset, *, native_tools: Any = None) -> Reply:
         self.asked.append(native_tools)
         return Reply("found")
 
@@ -53,7 +53,7 @@ class Plain:
 
     model = "plain"
 
-    async def acomplete(self, messages: Any, tools: Toolset) -> Reply:  # noqa: ARG002
+    async def acomplete(self, messages: Any, tools: Toolset) -> Reply:
         return Reply("hi")
 
 
@@ -231,7 +231,12 @@ def test_gemini_before_3_keeps_the_tools_of_the_agent_when_it_cannot_have_both(s
 
 
 def test_what_a_provider_runs_makes_no_events_of_tools(server):
-    search = {"type": "web_search_call", "id": "ws_1", "status": "completed", "action": {"type": "search", "query": "q"}}
+    search = {
+        "type": "web_search_call",
+        "id": "ws_1",
+        "status": "completed",
+        "action": {"type": "search", "query": "q"},
+    }
     server.script.append(Answer("found", output=(search,)))
     events: list[Event] = []
     Agent(openai(server), [add], native_tools=["web_search"], on_event=events.append).run("go")
@@ -241,7 +246,12 @@ def test_what_a_provider_runs_makes_no_events_of_tools(server):
 
 
 def test_a_conversation_with_native_tools_in_it_goes_on(server):
-    search = {"type": "web_search_call", "id": "ws_1", "status": "completed", "action": {"type": "search", "query": "q"}}
+    search = {
+        "type": "web_search_call",
+        "id": "ws_1",
+        "status": "completed",
+        "action": {"type": "search", "query": "q"},
+    }
     server.script.append(Answer("found", output=(search,)))
     server.say("and more")
     agent = Agent(openai(server), native_tools=["web_search"])

@@ -34,6 +34,7 @@ def doc_of(func: Any) -> str | None:
 
 def is_async(func: Any) -> bool:
     """Whether calling it gives a coroutine or an async generator."""
-    plain = inspect.isroutine(func) or isinstance(func, functools.partial)
-    called: Any = func if plain else type(func).__dict__.get("__call__") or getattr(type(func), "__call__", None)  # noqa: B004  # its method is wanted
+    called = func
+    if not isinstance(func, functools.partial) and not inspect.isroutine(func):
+        called = getattr(cast("type[Any]", type(func)), "__call__", None)  # noqa: B004  # its method is wanted
     return inspect.iscoroutinefunction(called) or inspect.isasyncgenfunction(called)

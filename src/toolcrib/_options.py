@@ -9,35 +9,20 @@ from typing import Any, cast, get_args
 from toolcrib.errors import ToolNameError, ToolSignatureError
 from toolcrib.types import Effect, ToolParameter
 
-__all__ = ["check_effect", "check_name", "check_timeout", "copied"]
+__all__ = ["check_options", "copied"]
 
 
-def check_name(name: Any) -> None:
-    """Refuse what is no text, or only white space.
+def check_options(name: Any, effect: Any, timeout: Any) -> None:
+    """Refuse a name, an effect or a timeout that is none.
 
     Raises:
-        ToolNameError: There is no usable name.
+        ToolNameError: The name is no text, or only white space.
+        ValueError: The effect is unknown, or the timeout is negative or NaN.
     """
     if not isinstance(name, str) or not name.strip():
         raise ToolNameError(f"a tool needs a name, not {name!r:.100}; pass name=")
-
-
-def check_effect(effect: Any) -> None:
-    """Refuse what is none of the effects.
-
-    Raises:
-        ValueError: It is none.
-    """
     if effect is not None and effect not in get_args(Effect):
         raise ValueError(f"effect must be one of {', '.join(get_args(Effect))} or None, not {effect!r:.100}")
-
-
-def check_timeout(timeout: float | None) -> None:
-    """Refuse what is no number of seconds.
-
-    Raises:
-        ValueError: It is negative, or NaN.
-    """
     if timeout is not None and not timeout >= 0:  # which NaN is not either
         raise ValueError(f"timeout is a number of seconds, or None, not {timeout!r:.100}")
 

@@ -370,13 +370,11 @@ def _is_id(given: object) -> bool:
 
 def _countable(run: object) -> bool:
     """Whether what a run took can be added up: a tool may return an Envelope of its own making."""
+    if not isinstance(run, RunMetadata) or not isinstance(run.run_id, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # as said
+        return False
     try:
-        return (
-            isinstance(run, RunMetadata)
-            and isinstance(run.run_id, str)  # pyright: ignore[reportUnnecessaryIsInstance]  # as said
-            and Usage() + run.usage is not None
-            and all(map(_countable, run.nested))
-        )
+        _ = Usage() + run.usage
+        return all(map(_countable, run.nested))
     except Exception:  # noqa: BLE001  # figures of any kind
         return False
 

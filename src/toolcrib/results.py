@@ -165,7 +165,7 @@ _LEAVES = frozenset({*_SCALARS, str})
 
 
 def _inside(node: Any) -> Iterable[Any]:
-    kind: type = type(cast("object", node))  # what a class of its own says of itself need not end either
+    kind = cast("Any", type(node))  # what a class of its own says of itself need not end either
     if issubclass(kind, dict):
         return dict[Any, Any].values(node)
     for plain in (list, tuple, set, frozenset, deque):
@@ -303,12 +303,16 @@ def _reason(error: BaseException) -> str:
         text = str.__str__(text)  # of a class of its own, perhaps
     except BaseException:  # noqa: BLE001  # an exception whose text raises has none
         text = ""
-    return _ABSOLUTE.sub(r"\1", text[:_LONGEST_REASON])
+    return _ABSOLUTE.sub(lambda path: path[path.lastindex or 0], text[:_LONGEST_REASON])
 
 
 _LONGEST_REASON = 4_000
 #: An absolute path of three parts or more: a model needs the file's name, not where it lives on this machine.
-_ABSOLUTE = re.compile(r"(?<![\w/:.~])(?:/[\w.@+~-]+){2,}/([\w.@+~-]+)")
+_ABSOLUTE = re.compile(
+    r"""(?<=["'])/(?:[^"'/\n]+/){2,}([^"'/\n]+)(?=["'])"""  # in quotes, where it may have spaces
+    r"|(?:file://|(?<=\w:)|(?<![\w/:.~]))(?:/[\w.@+~-]+){2,}/([\w.@+~-]+)"
+    r"|(?<!\w)[A-Za-z]:(?:\\[\w.@+~ -]+){2,}\\([\w.@+~-]+)"
+)
 
 
 # -- text

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar, overload
 
 from toolcrib._callables import doc_of, first_parameter, is_async, name_of
-from toolcrib._options import check_effect, check_name, check_timeout, copied
+from toolcrib._options import check_options, copied
 from toolcrib._portal import off_loop, portal
 from toolcrib._xml import Element
 from toolcrib.arguments import FunctionReader, Reader, SchemaReader
@@ -78,9 +78,7 @@ class Tool:
             raise ValueError(f"mode must be 'signature', not {mode!r}")
         given = copied(parameters)
         name = name_of(func) if name is None else name
-        check_name(name)
-        check_effect(effect)
-        check_timeout(timeout)
+        check_options(name, effect, timeout)
         if isinstance(given, dict):
             object_schema(given)
         self.__dict__.update(
@@ -195,15 +193,17 @@ class Tool:
             TypeError: An option that does not exist.
             ValueError: An unknown effect, or a timeout that is no number of seconds.
         """
-        made_by_init = {key: value for key, value in changes.items() if key not in _REPLACEABLE}
-        if made_by_init:
+        if changes.keys() - _REPLACEABLE:
             return self._rebuilt(changes)
         changed = object.__new__(type(self))
-        changed.__dict__.update(**{key: value for key, value in self.__dict__.items() if key not in _FORGOTTEN})
-        check_name(changes.get("name", self.name))
-        check_effect(changes.get("effect"))
-        check_timeout(changes.get("timeout"))
-        changed.__dict__.update(**changes)
+        changed.__dict__.update({key: value for key, value in self.__dict__.items() if key not in _FORGOTTEN})
+        check_options(changes.get("name", self.name), changes.get("effect"), changes.get("timeout"))
+        if "strict" in changes:
+            changed.__dict__.pop("input_schema", None)
+        if "description" in changes:
+            changed.__dict__.pop("description", None)
+            changed.__dict__["_given_description"] = changes.pop("description")
+        changed.__dict__.update(changes)
         return changed
 
     def _rebuilt(self, changes: dict[str, Any]) -> Tool:
@@ -406,7 +406,7 @@ class Tool:
 _OPTIONS = ("mode", "strict", "returns_envelope", "timeout", "effect", "executor", "thread", "validate")
 _ORIGIN = ("origin", "original_name", "output_schema")
 #: What can change without reading the function again.
-_REPLACEABLE = frozenset({"name", "timeout", "effect", "executor", "thread", "returns_envelope", *_ORIGIN})
+_REPLACEABLE = frozenset({"name", "description", *_OPTIONS, *_ORIGIN} - {"mode"})
 _FORGOTTEN = frozenset({"_reader", "read", "_callable"})  # cached values that know the name
 
 

@@ -57,7 +57,7 @@ def test_a_schema_is_said_as_a_type(schema, text):
 
 @pytest.mark.parametrize("name", ["Loop", "Ping"])
 def test_a_definition_that_only_refers_to_itself_has_a_text(name):
-    assert type_text({"$ref": f"#/$defs/{name}"}, DEFS).startswith(("Loop", "Ping"))
+    assert type_text({"$ref": f"#/$defs/{name}"}, DEFS).startswith(("Loop", "Ping", "Pong"))
 
 
 @pytest.mark.parametrize("word", ["items", "additionalProperties"])

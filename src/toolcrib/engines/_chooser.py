@@ -159,7 +159,8 @@ def _prefix(tools: Toolset, *, demonstrate: bool) -> str:
     listed = "\n".join(f"- {_signature(tool)}: {_first_words(tool, 200 if demonstrate else 80)}" for tool in tools)
     about = (
         f"Here is what you can call:\n{listed}\n"
-        f"- {answer}(): Talk to the user yourself: for small talk, jokes, stories, facts you know, or once all is done.\n"
+        f"- {answer}(): Talk to the user yourself: for small talk, jokes, stories, facts you know, "
+        "or once all is done.\n"
         'Write one JSON object and nothing else: {"tool": name, "arguments": {...}}.'
     )
     shown = [turn("system", about), turn("user", _CHAT[0]), turn("assistant", _call_text(answer))]

@@ -54,7 +54,7 @@ def type_text(schema: Any, root: Mapping[str, Any], depth: int = 0) -> str:
 
 
 def _reference_text(reference: str, root: Mapping[str, Any], depth: int) -> str:
-    target = resolve(reference, dict(root))
+    target = resolve(reference, cast("dict[str, Any]", root))
     if target is None:
         return "any"
     return reference.rsplit("/", 1)[-1] if depth >= _MOST_DEPTH else type_text(target, root, depth + 1)
