@@ -5,7 +5,7 @@ export PYTHON
 BIN := .venv/bin
 DEV := -e '.[all]' --group test --group check -c constraints.txt
 
-.PHONY: help demo test check docs bench format clean
+.PHONY: help demo test nightly check docs bench format clean
 
 help: ## list what can be made
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST)
@@ -15,6 +15,9 @@ demo: .venv/installed-demo ## run the example on a local model, without any key
 
 test: .venv/installed-dev ## run the tests
 	@$(BIN)/pytest -n auto --dist loadfile
+
+nightly: .venv/installed-dev ## look much longer for examples that break a property
+	@HYPOTHESIS_PROFILE=nightly $(BIN)/pytest -n auto -m hypothesis
 
 check: .venv/installed-dev ## format, lint, types, architecture, documentation
 	$(BIN)/ruff format --check

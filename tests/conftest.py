@@ -4,11 +4,12 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 # A shared machine may take its time; a property holds all the same.
-settings.register_profile("unhurried", deadline=None)
-settings.load_profile("unhurried")
+settings.register_profile("quick", max_examples=50, deadline=None)
+settings.register_profile("nightly", max_examples=10_000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
 # Libraries read it when they are imported, so it is set before any test module is.
 os.environ["HF_HUB_OFFLINE"] = "1"

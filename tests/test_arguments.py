@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
@@ -730,21 +730,18 @@ ALL = [Tool(two), Tool(anything), Tool(items), Tool(every), Tool(tree), foreign(
 
 
 @given(st.text(ANY_CHARACTER, max_size=60) | JSON.map(json.dumps))
-@settings(max_examples=150, deadline=None)
 def test_text_is_read_or_refused_and_nothing_else(text):
     for tool in ALL:
         assert_read_or_refused(tool, text)
 
 
 @given(st.dictionaries(st.sampled_from("abcdexnsl") | TEXT, ANYTHING, max_size=5) | ANYTHING)
-@settings(max_examples=150, deadline=None)
 def test_values_are_read_or_refused_and_nothing_else(arguments):
     for tool in ALL:
         assert_read_or_refused(tool, arguments)
 
 
 @given(JSON)
-@settings(max_examples=200, deadline=None)
 def test_whatever_json_a_model_sends_arrives_as_it_is(value):
     text = json.dumps({"x": value})
     finite = "NaN" not in text and "Infinity" not in text
@@ -755,7 +752,6 @@ def test_whatever_json_a_model_sends_arrives_as_it_is(value):
 
 
 @given(st.lists(st.tuples(st.sampled_from(["x", "y", "x:", '"', "\\", ""]), JSON), max_size=4), st.booleans())
-@settings(max_examples=200, deadline=None)
 def test_duplicate_keys_are_found_exactly_when_there_are_any(pairs, escaped):
     members = [f"{json.dumps(key)}:{json.dumps(value, ensure_ascii=escaped)}" for key, value in pairs]
     text = '{"x": {' + ",".join(members) + "}}"

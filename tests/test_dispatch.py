@@ -150,7 +150,18 @@ def test_wrong_arguments_are_answered_without_a_run(answer, colour):
     def record(a: int) -> None:
         ran.append(a)
 
-    for arguments in ('{"a": "x"}', "{}", "[", '{"a": 1, "a": 2}', '{"b": 1, "a": 1}', {"a": "x"}, [1], b"{}", 5):
+    wrong: tuple[Any, ...] = (
+        '{"a": "x"}',
+        "{}",
+        "[",
+        '{"a": 1, "a": 2}',
+        '{"b": 1, "a": 1}',
+        {"a": "x"},
+        [1],
+        b"{}",
+        5,
+    )
+    for arguments in wrong:
         result = answer(ToolCall("c1", "record", arguments), Toolset([colour(record)]))
         assert result.kind == "invalid_arguments"
         assert result.value is None

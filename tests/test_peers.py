@@ -17,6 +17,7 @@ from typing import Any, Literal, Optional, Union
 import pytest
 from model_server import KEY, ModelServer
 from pydantic import BaseModel
+from replies import as_shown
 
 from toolcrib import Agent, LLMEngine, Tool, ToolCall, ToolcribWarning, ToolNameError, Toolset, tool
 from toolcrib.dispatch import call_tools
@@ -482,22 +483,10 @@ def test_property_keys_that_anthropic_refuses_are_renamed_and_come_back(schema, 
     keys = [key for node in nodes(parameters) for key in node.get("properties", ())]
     assert all(re.fullmatch(r"[a-zA-Z0-9_.-]{1,64}", key) for key in keys)
     assert all(set(node.get("required", ())) <= set(node.get("properties", ())) for node in nodes(parameters))
-    block = {"type": "tool_use", "id": "1", "name": "t", "input": under_keys_of(arguments, schema, parameters)}
+    block = {"type": "tool_use", "id": "1", "name": "t", "input": as_shown(arguments, schema, parameters)}
     (call,) = FORMATS["anthropic"].calls([block], Toolset([made]))
     assert call.arguments == arguments
     assert answer(made, call.arguments).value == arguments
-
-
-def under_keys_of(value, canonical, parameters):
-    if isinstance(value, list):
-        return [under_keys_of(item, canonical["items"], parameters["items"]) for item in value]
-    if not isinstance(value, dict):
-        return value
-    keys = dict(zip(canonical["properties"], parameters["properties"], strict=True))
-    return {
-        keys[key]: under_keys_of(item, canonical["properties"][key], parameters["properties"][keys[key]])
-        for key, item in value.items()
-    }
 
 
 # -- names on the wire, in definitions and in history

@@ -282,11 +282,40 @@ class Portal:
             loop.call_soon_threadsafe(lambda: tasks and tasks[0].cancel())
             raise
         if tasks[0].cancelled():
-            raise RuntimeError("the call was cancelled because the process is ending")
+            raise RuntimeError(_ENDING)
         value, error = tasks[0].result()
         if error is not None:
             raise error
         return cast("T", value)
+
+    async def acall(self, func: Callable[P, Coroutine[Any, Any, T]], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run a coroutine function on the background loop and await its value on the caller's.
+
+        Cancelling the caller cancels it there. On the background loop itself it is simply awaited.
+        """
+        loop, here = self.loop(), asyncio.get_running_loop()
+        if loop is here:
+            return await func(*args, **kwargs)
+        future: asyncio.Future[T] = here.create_future()
+        context, tasks = contextvars.copy_context(), list[asyncio.Task[tuple[T | None, BaseException | None]]]()
+
+        def start() -> None:
+            tasks.append(loop.create_task(_kept(func, *args, **kwargs), context=context))
+            tasks[0].add_done_callback(tell)
+
+        def tell(task: asyncio.Task[tuple[T | None, BaseException | None]]) -> None:
+            error = RuntimeError(_ENDING) if task.cancelled() else task.exception()
+            value, error = task.result() if error is None else (None, error)
+            with contextlib.suppress(RuntimeError):  # the caller's loop is gone, and the caller with it
+                here.call_soon_threadsafe(_finish, future, value, error)
+
+        loop.call_soon_threadsafe(start)
+        try:
+            return await future
+        except asyncio.CancelledError:
+            with contextlib.suppress(RuntimeError):  # the background loop has ended
+                loop.call_soon_threadsafe(lambda: tasks and tasks[0].cancel())
+            raise
 
     def close(self) -> None:
         """Cancel what runs, stop the loop and join its thread; a later call starts anew."""
@@ -324,6 +353,7 @@ async def _kept(
         return None, error  # raised by the function itself
 
 
+_ENDING = "the call was cancelled because the process is ending"
 _CLOSING_SECONDS = 5.0  # what the slowest polite connection needs to close
 
 

@@ -123,7 +123,7 @@ def _progress_to(on_event: _OnEvent, run_id: str) -> Callable[[str, float, float
 
 
 def _failed(call: ToolCall, error: BaseException, limits: Limits, *, ran: bool) -> Answer:
-    name = clean(str(call.name)[:200])
+    name = clean(call.name[:200] if isinstance(call.name, str) else f"of type {type(call.name).__name__}")  # pyright: ignore[reportUnnecessaryIsInstance]  # a model's word
     if issubclass(type(error), asyncio.CancelledError):
         return Answer("cancelled", f"Tool '{name}' was cancelled")
     answer = failure(name, error, limits)

@@ -9,7 +9,8 @@ The tree::
     ├── ToolNotFoundError      (LookupError)   no tool of that name
     ├── ToolExecutionError     (RuntimeError)  a tool ran and reported failure
     │   ├── ToolTimeoutError   (TimeoutError)  a tool did not finish before its deadline
-    │   └── ToolDeniedError                    a call was refused before it ran
+    │   ├── ToolDeniedError                    a call was refused before it ran
+    │   └── ExternalToolError                  a tool gateway failed, or a tool behind it
     ├── NotSerializableError   (TypeError)     a value that JSON cannot carry, with its path
     ├── EngineError            (RuntimeError)  a model could not be reached or did not answer
     │   └── WeightsError                       a local model's weights could not be had
@@ -24,9 +25,11 @@ from __future__ import annotations
 import sys
 import warnings
 from pathlib import Path
+from typing import Any
 
 __all__ = [
     "EngineError",
+    "ExternalToolError",
     "MissingExtraError",
     "NotSerializableError",
     "TargetError",
@@ -86,6 +89,21 @@ class ToolTimeoutError(ToolExecutionError, TimeoutError):
 
 class ToolDeniedError(ToolExecutionError):
     """A call was refused before it ran; the message is the reason."""
+
+
+class ExternalToolError(ToolExecutionError):
+    """A tool gateway could not be reached, or answered with a failure or with nothing that can be used.
+
+    Args:
+        message: What happened.
+        status: The HTTP status, if there was an answer.
+        body: What the answer held: JSON data, or text that is no JSON.
+    """
+
+    def __init__(self, message: str, *, status: int | None = None, body: Any = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.body = body
 
 
 class NotSerializableError(ToolcribError, TypeError):

@@ -6,10 +6,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 __all__ = [
+    "CATALOGUE_SECONDS",
     "DEFAULT_LIMITS",
+    "MAX_HTTP_BYTES",
     "MAX_NAME_CHARS",
     "MAX_PIECES",
     "MAX_PIECES_CHARS",
+    "MAX_REDIRECTS",
     "MAX_TOOLS",
     "MAX_WORKER_THREADS",
     "MODEL_REQUEST_SECONDS",
@@ -22,6 +25,15 @@ MAX_WORKER_THREADS = 64
 
 #: Seconds one request to a provider's model may take, attempts and streaming included.
 MODEL_REQUEST_SECONDS = 600.0
+
+#: Seconds a source's own client may take to list its tools.
+CATALOGUE_SECONDS = 60.0
+
+#: Bytes of one HTTP body, either way, after decompression.
+MAX_HTTP_BYTES = 20_000_000
+
+#: Redirects one HTTP request may follow.
+MAX_REDIRECTS = 5
 
 #: Entries one Toolset may be made of, nested ones counted: a list that never ends is given up there.
 MAX_TOOLS = 100_000

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from toolcrib.types import Message, Reply, ToolCall, ToolResult
 
 if TYPE_CHECKING:
+    from toolcrib.sources.gateway import ExternalToolSpec
     from toolcrib.tools import Tool
     from toolcrib.toolset import Toolset
 
-__all__ = ["Engine", "Executor", "Format", "StreamingEngine", "ToolProvider"]
+__all__ = ["Engine", "Executor", "ExternalToolClient", "Format", "StreamingEngine", "ToolProvider"]
 
 
 @runtime_checkable
@@ -20,6 +21,24 @@ class ToolProvider(Protocol):
 
     def as_tools(self) -> Iterable[Tool]:
         """Return the tools as they are now."""
+        ...
+
+
+@runtime_checkable
+class ExternalToolClient(Protocol):
+    """A catalogue of tools that run elsewhere; `ExternalToolProvider` makes Tools of them.
+
+    Either method may be async. `list_tools` may be a generator. An `async acall_tool`, of the same shape
+    as `call_tool`, is preferred when there is one. What a call returns may be an iterator, sync or async:
+    each value is then told as progress, and all of them together are the result.
+    """
+
+    def list_tools(self) -> Iterable[ExternalToolSpec | Mapping[str, Any]]:
+        """Return the tools as specs, or as mappings that `ExternalToolSpec.from_mapping` reads."""
+        ...
+
+    def call_tool(self, name: str, arguments: Mapping[str, Any]) -> Any:
+        """Return the result of one call as JSON data; raises ExternalToolError when there is none."""
         ...
 
 

@@ -58,7 +58,7 @@ def answer_to(value: Any, limits: Limits = DEFAULT_LIMITS) -> Answer:
     kind: type = type(cast("object", value))  # not __class__, which a hostile value may define
     if kind is str:
         return Answer("ok", clean(value, limits))
-    if kind in _SCALARS:
+    if kind in _SCALARS and not (kind is int and value.bit_length() > _MOST_BITS):
         return Answer("ok", to_json(value, inf_nan_mode="strings").decode())
     try:
         return _answer(value, limits)
@@ -107,15 +107,18 @@ def _plain(value: Any) -> str:
 
 
 def _json(value: Any) -> str:
+    _refuse_numbers([value] if type(value) is int else [])
     _refuse_endless(value)
     return to_json(value, inf_nan_mode="strings", fallback=_unserializable).decode()
 
 
 def _refuse_endless(value: Any) -> None:
     """Look for what takes no end to write: iterators at any depth, which writing would run, and too much text."""
+    if _room_after(value, _ROOM):
+        return
     level, seen, written, shared = [value], set[int](), 0, False
     while level:
-        _refuse_iterators(set(map(type, level)))
+        _refuse_kinds(set(map(type, level)))
         fresh = {id(node): node for node in level if id(node) not in seen}
         shared = shared or len(fresh) < len(level)
         seen.update(fresh)
@@ -124,12 +127,18 @@ def _refuse_endless(value: Any) -> None:
         for node in fresh.values():
             if type(node) not in _CONTAINERS:
                 inside += _inside(node)
+        _refuse_numbers([item for item in inside if type(item) is int])
         written += len(inside) + sum(map(len, [item for item in inside if type(item) is str]))
         level = [item for item in inside if type(item) not in _LEAVES]
     _refuse_length(_written(value) if shared else written)
 
 
-def _refuse_iterators(kinds: set[type]) -> None:
+def _refuse_numbers(numbers: list[int]) -> None:
+    if max(map(int.bit_length, numbers), default=0) > _MOST_BITS:
+        raise ValueError("a number in it has too many digits")
+
+
+def _refuse_kinds(kinds: set[type]) -> None:
     for kind in kinds:
         if kind in _ENDLESS or hasattr(kind, "__next__"):
             raise TypeError(f"a {kind.__name__} is not a value; return a list of what it gives")
@@ -159,6 +168,29 @@ def _written(value: Any) -> int:
 
 _DEEPEST = 256
 _MOST_WRITTEN = 200_000_000
+_MOST_BITS = 70_000  # about 20,000 digits: the time to write more grows with their square
+
+
+def _room_after(value: Any, room: int) -> int:
+    """Return what a value of the plainest types, as most are, leaves of some room; 0 for any other or larger one."""
+    is_list = type(value) in _LISTS
+    inside: Iterable[Any] = cast("Any", value).values() if type(value) is dict else value if is_list else (value,)
+    for item in inside:
+        if type(item) is str:
+            room -= 1 + len(item) // 1_000
+        elif type(item) is int:
+            room -= 1 + item.bit_length() // 1_000
+        elif type(item) in _SCALARS:
+            room -= 1
+        else:
+            room = 0 if item is value else _room_after(item, room - 1)
+        if room <= 0:
+            return 0
+    return room
+
+
+_ROOM = 200
+_LISTS = frozenset({list, tuple})
 _ENDLESS: frozenset[type] = frozenset({AsyncGeneratorType, CoroutineType})
 _CONTAINERS = frozenset({dict, list, tuple, set, frozenset, deque})
 _LEAVES = frozenset({*_SCALARS, str})
@@ -187,14 +219,16 @@ def _unserializable(value: Any) -> Any:
 
 def _parts(value: Any, limits: Limits) -> list[_Part] | None:
     """Return a value as content parts when it is, or holds, an image, a file or a ready part; else None."""
-    items: Sequence[Any] = cast("Sequence[Any]", value) if isinstance(value, (list, tuple)) else (value,)
+    items: Sequence[Any] = (value,)
+    if isinstance(value, (list, tuple)):
+        items = cast("Sequence[Any]", value) if type(value) in _CONTAINERS else tuple(_inside(value))
     if not any(_is_part(item) for item in items):
         return None
     return [_part(item, limits) for item in items]
 
 
 def _is_part(item: Any) -> bool:
-    if type(item) in _LEAVES:
+    if type(item) in _LEAVES or (type(item) is dict and "type" not in item):
         return False
     if isinstance(item, (bytes, bytearray, memoryview)):
         return True
@@ -310,7 +344,7 @@ _LONGEST_REASON = 4_000
 #: An absolute path of three parts or more: a model needs the file's name, not where it lives on this machine.
 _ABSOLUTE = re.compile(
     r"""(?<=["'])/(?:[^"'/\n]+/){2,}([^"'/\n]+)(?=["'])"""  # in quotes, where it may have spaces
-    r"|(?:file://|(?<=\w:)|(?<![\w/:.~]))(?:/[\w.@+~-]+){2,}/([\w.@+~-]+)"
+    r"|(?:file://|(?<=\w:)|(?<![\w/:.~])(?<!GET )(?<!POST ))(?:/[\w.@+~-]+){2,}/([\w.@+~-]+)"
     r"|(?<!\w)[A-Za-z]:(?:\\[\w.@+~ -]+){2,}\\([\w.@+~-]+)"
 )
 

@@ -153,6 +153,17 @@ NOT_STRICT = {
     ),
 }
 
+OPEN_B = {"type": "object", "properties": {"b": {"type": "string"}}}
+ANYTHING = {
+    "anyOf": [
+        {"type": "string"},
+        {"type": "number"},
+        {"type": "boolean"},
+        {"type": "object"},
+        {"type": "array", "items": {"type": "string"}},
+    ]
+}
+
 GEMINI = {
     "a plain schema": (required(a={"type": "string"}), required(a={"type": "string"}), []),
     "annotations go": (
@@ -172,7 +183,27 @@ GEMINI = {
     ),
     "several types are a choice": (
         required(a={"type": ["string", "integer", "null"]}),
-        required(a={"nullable": True, "anyOf": [{"type": "string"}, {"type": "integer"}]}),
+        required(a={"anyOf": [{"type": "string", "nullable": True}, {"type": "integer", "nullable": True}]}),
+        [],
+    ),
+    "a choice stands alone": (
+        required(a={"description": "A.", "minLength": 1, "anyOf": [{"type": "string"}, {"type": "integer"}]}),
+        required(a={"anyOf": [{"type": "string", "description": "A. (minLength: 1)"}, {"type": "integer"}]}),
+        [],
+    ),
+    "a choice beside a type takes it over": (
+        required(a={"type": "object", "anyOf": [{"properties": {"b": {"type": "string"}}}, {}]}),
+        required(a={"anyOf": [OPEN_B, {"type": "object"}]}),
+        [],
+    ),
+    "a choice beside a type that says enough is lost": (
+        required(a={**OPEN_B, "anyOf": [{"required": ["b"]}, {"required": ["c"]}]}),
+        required(a=OPEN_B),
+        ["a: anyOf, beside a type of its own"],
+    ),
+    "a list that may be null keeps its items": (
+        required(a={"anyOf": [{"type": "array", "items": {"type": "integer"}}, {"type": "null"}]}),
+        required(a={"type": "array", "items": {"type": "integer"}, "nullable": True}),
         [],
     ),
     "one type or null is nullable": (
@@ -221,10 +252,10 @@ GEMINI = {
         required(a={"type": "integer", "description": "(exclusiveMinimum: 0)"}),
         ["a: exclusiveMinimum"],
     ),
-    "a list of anything asks for text": (
+    "a list of anything is a list of choices": (
         required(a={"type": "array"}),
-        required(a={"type": "array", "items": {"type": "string"}}),
-        ["a: items of any kind, asked for as text"],
+        required(a={"type": "array", "items": ANYTHING}),
+        [],
     ),
     "a tuple is a list of any of its kinds": (
         required(a={"type": "array", "prefixItems": [{"type": "string"}, {"type": "string"}]}),
@@ -241,7 +272,19 @@ GEMINI = {
         required(my_key={"type": "string"}, _1st={"type": "string"}),
         [],
     ),
-    "anything is said by nothing": (required(a={}), required(a={}), []),
+    "anything is a choice of all types": (required(a={}), required(a=ANYTHING), []),
+    "nothing but null is a choice of all types that may be null": (
+        required(a={"type": "null", "description": "A."}),
+        required(
+            a={
+                "anyOf": [
+                    {"type": "string", "description": "A.", "nullable": True},
+                    *({**one, "nullable": True} for one in ANYTHING["anyOf"][1:]),
+                ]
+            }
+        ),
+        [],
+    ),
 }
 
 ROOTS = {

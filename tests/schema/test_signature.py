@@ -401,7 +401,7 @@ def test_the_quick_reading_is_what_inspect_reads(func):
 
 def test_what_has_no_signature_is_a_signature_error():
     with pytest.raises(ToolSignatureError, match="no readable signature"):
-        read_signature(type("Odd", (), {"__call__": 5})())
+        read_signature(type("Odd", (), {"__call__": 5})())  # pyright: ignore[reportArgumentType]
     with pytest.raises(ToolSignatureError):
         read_signature(max)
 

@@ -118,7 +118,7 @@ class Late(BaseModel):
 
 
 def test_a_class_that_comes_later_in_the_module_is_found_when_it_is_needed():
-    assert early.__tool__.call('{"x": {"n": "3"}}') == 3
+    assert Tool.wrap(early).call('{"x": {"n": "3"}}') == 3
 
 
 class Kit:

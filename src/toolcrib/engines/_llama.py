@@ -26,7 +26,7 @@ from toolcrib.engines._weights import OnDownload, fetch
 from toolcrib.errors import EngineError, MissingExtraError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
 __all__ = ["CONTEXT", "Completion", "Llama", "PromptTooLongError", "shared"]
 
@@ -128,7 +128,7 @@ class Llama:
         limit: int,
         *,
         grammar: str = "",
-        ends: Sequence[str] = (),
+        bias: Mapping[str, float] | None = None,
         weigh: bool = False,
         on_text: Callable[[str], None] | None = None,
     ) -> Completion:
@@ -138,7 +138,7 @@ class Llama:
             prompt: The text so far.
             limit: Tokens it may write.
             grammar: What it may write, as GBNF or llguidance.
-            ends: Texts that end it, not kept.
+            bias: Texts it is to write more or less readily, with what is added to their tokens' logits.
             weigh: Whether to sum up how unlikely its text was to the model.
             on_text: Told each piece of text as it comes.
 
@@ -153,7 +153,7 @@ class Llama:
             "stream": True,
             "return_progress": True,
             "cache_prompt": True,
-            "stop": list(ends),
+            "logit_bias": [[text, added] for text, added in (bias or {}).items()],
             **({"grammar": grammar} if grammar else {}),
             **({"n_probs": 1} if weigh else {}),
         }

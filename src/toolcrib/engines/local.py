@@ -125,16 +125,19 @@ class _Turn:
 
     def reply(self, messages: Sequence[Message], tools: Toolset) -> Reply:
         conversation = read(messages)
-        is_smol = self._model == "local:135m"
-        chooser = (Smol if is_smol else Chooser)(self._llama, self._spent)
-        if len(tools) and (wanted := chooser.next_call(conversation, tools)):
+        if len(tools) and (wanted := self._chooser().next_call(conversation, tools)):
             call = ToolCall(f"call_{uuid4().hex[:12]}", wanted.name, wanted.arguments)
             return self._made("", (call,))
-        if is_smol and conversation.now.calls:
+        if self._model == "local:135m" and conversation.now.calls:
             return self._made(self._told(stated(conversation)))
         completion = word_answer(self._llama, conversation, self._say)
         self._spent(completion)
         return self._made(completion.text.strip())
+
+    def _chooser(self) -> Smol | Chooser:
+        if self._model == "local:135m":
+            return Smol(self._llama, self._spent)
+        return Chooser(self._llama, self._spent, may_go_on=self._model != "local")
 
     def _told(self, text: str) -> str:
         if self._say:

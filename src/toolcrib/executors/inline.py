@@ -29,12 +29,12 @@ class InlineExecutor:
             ToolTimeoutError: The deadline passed.
         """
         context = call.context
-        timeout = None if context is None else _armed(context)
+        timeout, end = _armed(context)
         if tool.is_async:
             value = tool.invoke(arguments, context)
         elif tool.thread:
             value = await off_loop(_run, tool, arguments, context, timeout=timeout)
-            timeout = None if context is None else context.remaining
+            timeout = _until(end)
         else:
             value = _run(tool, arguments, context)
         if value.__class__ is CoroutineType:
@@ -44,12 +44,12 @@ class InlineExecutor:
     def run_sync(self, tool: Tool, arguments: Mapping[str, Any], call: ToolCall) -> Any:
         """Do the same for a sync function from sync code, without an event loop."""
         context = call.context
-        timeout = None if context is None else _armed(context)
+        timeout, end = _armed(context)
         if tool.thread:
             value = off_thread(_run, tool, arguments, context, timeout=timeout)
         else:
             value = _run(tool, arguments, context)
-        return portal().call(_in_time, value, context) if _needs_a_loop(value) else value
+        return portal().call(_in_time, value, context, end) if _needs_a_loop(value) else value
 
 
 def _run(tool: Tool, arguments: Mapping[str, Any], context: ToolContext[Any] | None) -> Any:
@@ -61,15 +61,23 @@ def _needs_a_loop(value: Any) -> bool:
     return isawaitable(value) or value.__class__ is AsyncGeneratorType
 
 
-def _armed(context: ToolContext[Any]) -> float | None:
-    """Start the clock: the time an approval or a retry took before this run does not count."""
-    if context.timeout is not None:
-        context.deadline = time.monotonic() + context.timeout
-    return context.timeout
+def _armed(context: ToolContext[Any] | None) -> tuple[float | None, float | None]:
+    """Start the clock, and return how long and until when; what the tool does to its context changes neither.
+
+    The time an approval or a retry took before this run does not count.
+    """
+    if context is None or context.timeout is None:
+        return None, None
+    context.deadline = time.monotonic() + context.timeout
+    return context.timeout, context.deadline
 
 
-async def _in_time(value: Any, context: ToolContext[Any] | None) -> Any:
-    return await within(_awaited(value, context), None if context is None else context.remaining)
+def _until(end: float | None) -> float | None:
+    return None if end is None else max(0.0, end - time.monotonic())
+
+
+async def _in_time(value: Any, context: ToolContext[Any] | None, end: float | None) -> Any:
+    return await within(_awaited(value, context), _until(end))
 
 
 async def _awaited(value: Any, context: ToolContext[Any] | None) -> Any:

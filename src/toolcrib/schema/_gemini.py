@@ -24,6 +24,8 @@ _HANDLED = SILENT | {
     *("anyOf", "oneOf", "allOf", "$ref", "$defs", "definitions"),
 }
 _FORMATS = {"string": {"date-time"}, "integer": {"int32", "int64"}, "number": {"float", "double"}}
+_ANYTHING = ("string", "number", "boolean", "object", "array")
+_INSIDE = frozenset({"type", "anyOf", "nullable", "description"})
 _MOST_NODES = 10_000
 _OPEN: Schema = {"type": "object"}
 
@@ -56,17 +58,17 @@ class Gemini:
         schema, followed = self.inlined(as_schema(node), path, followed)
         out = {word: value for word, value in schema.items() if word in _KEPT and _keeps(schema, word)}
         if choices := members(schema, "anyOf") or members(schema, "oneOf"):
-            out = self.choices(choices, out, path, followed)
+            out = self.choices([_of_kind(schema, choice) for choice in choices], out, path, followed)
         out = self.typed(schema, out)
         if out.get("type") == "object":
             self.object(schema, out, path, followed)
-        if out.get("type") == "array":
+        if out.get("type") == "array" and ("items" not in out or "array" in types_of(schema)):
             self.array(schema, out, path, followed)
         lost = {word: value for word, value in schema.items() if word not in out and word not in _HANDLED}
         self.losses += [f"{path or 'root'}: {word}" for word in lost]
         for word in ("default", "additionalProperties"):
             lost.pop(word, None)
-        return hinted(out, lost)
+        return self.plain(out, lost, path)
 
     def inlined(self, schema: Schema, path: str, followed: _Followed) -> tuple[Schema, _Followed]:
         """Return the schema without `$ref` and `allOf` at its top."""
@@ -128,6 +130,20 @@ class Gemini:
         self.losses.append("values that are not text")
         return described(out, f"one of: {', '.join(to_json(value).decode() for value in values)}")
 
+    def plain(self, out: Schema, lost: Schema, path: str) -> Schema:
+        """Return the schema as one type or one choice, whose words all stand inside: Vertex refuses any other."""
+        if "type" in out and "anyOf" in out and (out["type"] != "object" or "properties" in out):
+            self.losses.append(f"{path}: anyOf, beside a type of its own")
+            del out["anyOf"]
+        if "type" in out and "anyOf" not in out:
+            return hinted(out, lost)
+        first, *others = out.get("anyOf") or map(_bare, _ANYTHING)
+        lost = {**{word: value for word, value in out.items() if word not in _INSIDE}, **lost}
+        if "description" in out:
+            first = {**first, "description": f"{out['description']} {first.get('description') or ''}".strip()}
+        shared: Schema = {"nullable": True} if out.get("nullable") else {}
+        return {"anyOf": [{**hinted(first, lost), **shared}, *({**other, **shared} for other in others)]}
+
     def object(self, schema: Schema, out: Schema, path: str, followed: _Followed) -> None:
         properties = properties_of(schema)
         if properties:
@@ -141,16 +157,18 @@ class Gemini:
         wide = widened_tuple(schema)
         if wide is not schema:
             self.losses.append(f"{path}: prefixItems, as items of any of these kinds")
-        items = self.node(wide.get("items"), f"{path}[]", followed)
-        if not items:
-            self.losses.append(f"{path}: items of any kind, asked for as text")
-        out["items"] = items or {"type": "string"}
+        out["items"] = self.node(wide.get("items"), f"{path}[]", followed)
 
 
 def _keeps(schema: Schema, word: str) -> bool:
     if word != "format":
         return True
     return any(schema[word] in _FORMATS.get(kind, ()) for kind in types_of(schema))
+
+
+def _of_kind(schema: Schema, choice: Any) -> Schema:
+    """Return a choice with the type that stands beside the choices, when it names none itself."""
+    return {"type": schema["type"], **as_schema(choice)} if "type" in schema else as_schema(choice)
 
 
 def _bare(kind: str) -> Schema:
