@@ -496,3 +496,10 @@ def test_cleaning_is_total_and_done_after_once(text, most):
     cleaned = clean(text, Limits(max_result_chars=most))
     cleaned.encode()
     assert clean(cleaned) == cleaned
+
+
+def test_what_json_cannot_carry_is_told_with_its_path():
+    unfit = {"rows": [{"conn": object()}]}
+    assert answer_to(unfit).text.endswith("cannot be shown: result.rows[0].conn: object is not JSON data")
+    response = ToolResponse(success=True, data=unfit)
+    assert answer_to(response).text.endswith("cannot be shown: data.rows[0].conn: object is not JSON data")

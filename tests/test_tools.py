@@ -819,3 +819,20 @@ def test_warnings_of_a_tool_are_given_once():
         warnings.simplefilter("error")
         made.replace(strict=True).replace(description="d").replace(name="n")
     assert len(caught) == 1
+
+
+def test_a_declared_type_stands_in_for_a_missing_hint_and_never_against_one():
+    def look(a, b: int = 1):
+        return a, b
+
+    declared = [ToolParameter("a", "List[int]", "Numbers."), ToolParameter("b", "str")]
+    tool = tool_from_function(look, parameters=declared)
+    assert tool.input_schema["properties"]["a"] == {
+        "items": {"type": "integer"},
+        "type": "array",
+        "description": "Numbers.",
+    }
+    assert tool.input_schema["properties"]["b"]["type"] == "integer"
+    assert tool.call('{"a": ["1"]}') == ([1], 1)
+    with pytest.raises(ToolArgumentError):
+        tool.call('{"a": "x"}')

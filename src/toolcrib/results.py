@@ -65,8 +65,18 @@ def answer_to(value: Any, limits: Limits = DEFAULT_LIMITS) -> Answer:
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # noqa: BLE001  # a hostile value may raise anything from anywhere
-        reason = f"its result cannot be shown: {_reason(error)}"
+        reason = f"its result cannot be shown: {_offender(value, _reason(error))}"
         return Answer("failed", clean(f"The tool ran, but {reason}", limits))
+
+
+def _offender(value: Any, reason: str) -> str:
+    """Return the reason, with the offender's path, such as `result.rows[3].conn`, where plain containers hold it."""
+    try:
+        data = value.data if isinstance(value, ToolResponse) else value
+        bad = first_unsafe(data, "data" if isinstance(value, ToolResponse) else "result")
+    except BaseException:  # noqa: BLE001  # as hostile here as there
+        return reason
+    return ": ".join(bad) if bad is not None and bad[1] in reason else reason
 
 
 _SCALARS = frozenset({int, float, bool, type(None)})
@@ -221,7 +231,7 @@ def _parts(value: Any, limits: Limits) -> list[_Part] | None:
     """Return a value as content parts when it is, or holds, an image, a file or a ready part; else None."""
     items: Sequence[Any] = (value,)
     if isinstance(value, (list, tuple)):
-        items = cast("Sequence[Any]", value) if type(value) in _CONTAINERS else tuple(_inside(value))
+        items = tuple(_inside(cast("Any", value)))
     if not any(_is_part(item) for item in items):
         return None
     return [_part(item, limits) for item in items]
@@ -324,14 +334,15 @@ def _told(name: str, error: BaseException, limits: Limits) -> Answer:
         return Answer("timed_out", clean(f"Tool '{name}' timed out: {_reason(error)}", limits))
     if isinstance(error, ToolDeniedError):
         return Answer("denied", clean(f"Tool '{name}' was denied: {_reason(error)}", limits))
-    reason = _reason(error) if isinstance(error, ToolExecutionError) else f"{type(error).__name__}: {_reason(error)}"
+    kind = type(error).__name__[:_LONGEST_NAME]
+    reason = _reason(error) if isinstance(error, ToolExecutionError) else f"{kind}: {_reason(error)}"
     return Answer("failed", clean(f"Tool '{name}' failed: {reason.removesuffix(': ')}", limits))
 
 
 def _reason(error: BaseException) -> str:
     try:
         if isinstance(error, OSError) and error.strerror:
-            text = f"{error.strerror}: {error.filename}" if error.filename else error.strerror
+            text = f"{error.strerror}: {_file_name(error.filename)}" if error.filename else error.strerror
         else:
             text = str(error)
         text = str.__str__(text)  # of a class of its own, perhaps
@@ -340,6 +351,14 @@ def _reason(error: BaseException) -> str:
     return _ABSOLUTE.sub(lambda path: path[path.lastindex or 0], text[:_LONGEST_REASON])
 
 
+def _file_name(path: object) -> str:
+    """Return a path as it is, or only its end when it tells where things are on this machine."""
+    text = str(path)
+    return text.rpartition("/")[2] or text if text.startswith("/") and text.count("/") > _FEW_PARTS else text
+
+
+_FEW_PARTS = 2
+_LONGEST_NAME = 200
 _LONGEST_REASON = 4_000
 #: An absolute path of three parts or more: a model needs the file's name, not where it lives on this machine.
 _ABSOLUTE = re.compile(

@@ -7,6 +7,7 @@ import inspect
 import types
 import warnings
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar, overload
 
 from toolcrib._callables import doc_of, first_parameter, is_async, name_of
@@ -18,7 +19,7 @@ from toolcrib.errors import ToolcribWarning, ToolExecutionError, ToolSignatureEr
 from toolcrib.schema.docstring import Docstring
 from toolcrib.schema.docstring import parse as parse_docstring
 from toolcrib.schema.jsonschema import closed, object_schema
-from toolcrib.schema.parameters import merged, parameters_of, schema_of
+from toolcrib.schema.parameters import declared_hints, merged, parameters_of, schema_of
 from toolcrib.schema.signature import Shape, Signature, context_of, read_signature, shape_of
 from toolcrib.types import Effect, ToolContext, ToolParameter
 
@@ -352,8 +353,9 @@ class Tool:
         signature = self._signature_in_use
         if self.func is None or signature is None:
             return None
-        options = {p.name: p.options for p in self._facts if p.options}
-        return shape_of(self.func, signature, self._docstring.parameters, options)
+        unhinted = {p.name for p in signature.parameters if p.annotation is inspect.Parameter.empty}
+        declared = declared_hints(p if p.name in unhinted else replace(p, type="any") for p in self._facts)
+        return shape_of(self.func, signature, self._docstring.parameters, declared)
 
     @property
     def _facts(self) -> tuple[ToolParameter, ...]:

@@ -241,7 +241,7 @@ class ToolResult:
     def _made_response(self) -> ToolResponse:
         if not self.ok:
             return ToolResponse(success=False, message=self.text or self.kind)
-        if isinstance(self.value, str) or self.parts:
+        if isinstance(self.value, (str, bytes, bytearray, memoryview)) or self.parts:
             return ToolResponse(success=True, data=self.text)
         try:
             data = to_jsonable_python(self.value, inf_nan_mode="strings")

@@ -6,14 +6,14 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import islice
-from typing import Any, cast
+from typing import Any, Literal, Union, cast
 
 from pydantic_core import to_json
 
 from toolcrib.schema._walk import as_schema, members, names, properties_of, resolve
 from toolcrib.types import ToolParameter
 
-__all__ = ["merged", "parameters_of", "schema_of", "type_text"]
+__all__ = ["declared_hints", "merged", "parameters_of", "schema_of", "type_text"]
 
 _WORDS = {
     "string": "str",
@@ -116,6 +116,36 @@ def schema_of(parameters: Iterable[ToolParameter]) -> dict[str, Any]:
         "properties": {p.name: _with_facts(_type_schema(p.type), p) for p in listed},
         "required": [p.name for p in listed if p.required],
     }
+
+
+def declared_hints(parameters: Iterable[ToolParameter]) -> dict[str, Any]:
+    """Return the Python types of parameters that declare options or a type."""
+    return {
+        p.name: Literal[tuple(p.options)] if p.options else _hint(_type_schema(p.type))
+        for p in parameters
+        if p.options or _type_schema(p.type)
+    }
+
+
+def _hint(schema: Mapping[str, Any]) -> Any:
+    if "anyOf" in schema:
+        return Union[tuple(_hint(choice) for choice in schema["anyOf"])]  # noqa: UP007  # made from data
+    if schema.get("items"):
+        return list[_hint(schema["items"])]
+    if isinstance(schema.get("additionalProperties"), Mapping):
+        return dict[str, _hint(schema["additionalProperties"])]
+    return _HINTS.get(schema.get("type"), Any)
+
+
+_HINTS: dict[Any, Any] = {
+    "string": str,
+    "integer": int,
+    "number": float,
+    "boolean": bool,
+    "null": None,
+    "array": list,
+    "object": dict,
+}
 
 
 def merged(schema: Mapping[str, Any], parameters: Iterable[ToolParameter]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import inspect
 import sys
 import types
 import typing
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Union, cast, get_args, get_origin
 
 from pydantic_core import to_jsonable_python
@@ -136,7 +136,7 @@ def shape_of(
     func: Callable[..., Any],
     signature: Signature,
     descriptions: Mapping[str, str],
-    options: Mapping[str, Sequence[Any]] = types.MappingProxyType({}),
+    declared: Mapping[str, Any] = types.MappingProxyType({}),
 ) -> Shape:
     """Return the schema and the validator of a function's arguments.
 
@@ -144,15 +144,13 @@ def shape_of(
         func: The function, method, partial or callable object.
         signature: What `read_signature` said of it.
         descriptions: What its docstring says of its parameters.
-        options: The only values its author allows for some of them.
+        declared: Type hints to use in place of the function's own.
 
     Raises:
         ToolSignatureError: An annotation cannot be resolved, or no JSON Schema can express it.
     """
     parameters, context = _without_context(_resolved(func, signature.parameters))
-    parameters = [
-        p._replace(annotation=Literal[tuple(options[p.name])]) if p.name in options else p for p in parameters
-    ]
+    parameters = [p._replace(annotation=declared[p.name]) if p.name in declared else p for p in parameters]
     try:
         shape = _directly(parameters)
     except _NotPlainError:
