@@ -170,6 +170,16 @@ def test_a_call_without_one_required_argument_is_refused_by_its_name(sound):
                 tool.read({key: value for key, value in arguments.items() if key != name})
 
 
+def test_googles_own_types_which_refuse_strangers_take_every_function(bfcl):
+    from google.genai import types
+
+    for spec in [spec for functions, _ in bfcl.values() for spec in functions]:
+        tool = Tool.from_schema(spec["name"], spec["description"], spec["parameters"])
+        (group,) = FORMATS["gemini"].tools(Toolset([tool]))
+        (declaration,) = types.Tool.model_validate(group).function_declarations or ()
+        assert len((declaration.parameters and declaration.parameters.properties) or ()) == len(tool.parameters)
+
+
 # -- replies, as each provider builds them from the definitions that it was shown
 
 

@@ -111,6 +111,51 @@ def finished(*words: str, cwd: Path) -> Done:
     return Done(process.returncode, out, err)
 
 
+# -- serve
+
+
+def test_serve_offers_the_tools_at_a_url_that_is_a_target(kit, command):
+    process = started("serve", "kit.py:add", "--gateway", "--port", "0", cwd=kit.parent)
+    try:
+        [url] = re.findall(r"^1 tool at (http://127\.0\.0\.1:\d+)/tools$", process.stderr.readline())
+        assert command("list", url).out == "add\ta: int, b: int = 1\tAdd.\n"
+        assert command("call", url, "add", "a=2", "b=3").out == "5\n"
+        assert command("call", url, "add", "a=x").status == 2
+    finally:
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=30)
+    assert (process.returncode, err) == (130, "")
+
+
+def test_serve_wants_the_token_of_the_environment(kit, command, monkeypatch):
+    monkeypatch.setenv("TOOLCRIB_TOKEN", "a-secret-token")
+    process = started("serve", "kit.py:add", "--gateway", "--port", "0", cwd=kit.parent)
+    try:
+        [url] = re.findall(r"(http://\S+)/tools$", process.stderr.readline())
+        assert command("call", url, "add", "a=2").out == "3\n"
+        monkeypatch.delenv("TOOLCRIB_TOKEN")
+        refused = command("list", url)
+        assert (refused.status, "returned HTTP 401" in refused.err) == (2, True)
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], "say how: --gateway"),
+        (["--gateway", "--host", "0.0.0.0"], "refusing to serve on 0.0.0.0 without a token"),  # noqa: S104  # which is refused
+        (["--gateway", "--host", "192.0.2.1", "--token", "x"], "cannot listen on 192.0.2.1:8000"),
+        (["--gateway", "--port", "70000"], "less than or equal to 65535"),
+    ],
+)
+def test_serve_says_what_is_missing(command, words, said):
+    done = command("serve", "kit.py:add", *words)
+    assert done.status == 2
+    assert said in " ".join(done.err.replace("│", " ").split())
+
+
 # -- list
 
 

@@ -91,7 +91,7 @@ class Room:
 
 
 @pytest.fixture
-def room(capfd, caplog):
+def room(capsys, caplog):
     room, others = Room(), foreign_threads()
     yield room
     room.leave()
@@ -99,7 +99,7 @@ def room(capfd, caplog):
     wait_until(lambda: foreign_threads() <= others)
     wait_until(lambda: not asyncio.all_tasks(_portal.portal().loop()))
     assert sum(thread.name == "toolcrib worker" for thread in threading.enumerate()) <= MAX_WORKER_THREADS
-    assert capfd.readouterr().err == ""
+    assert capsys.readouterr().err == ""
     assert caplog.records == []  # asyncio would complain there
 
 
@@ -202,6 +202,12 @@ def fault_of(func: Callable[..., Any], **options: Any) -> Tool:
 def check(result: ToolResult, kind: str, says: str) -> None:
     assert (result.kind, result.call.id) == (kind, "fault")
     assert says in result.text
+
+
+def check_all(doors, tools, call: ToolCall, kind: str, says: str) -> None:
+    for door in doors:
+        [result] = one_turn(door, tools, call)
+        check(result, kind, says)
 
 
 # -- tools that return what nobody can show
@@ -311,6 +317,13 @@ def repeated() -> Any:
     return value
 
 
+def repeated_lists() -> Any:
+    value: Any = [threading.Lock()]
+    for _ in range(60):
+        value = [value, value]
+    return value
+
+
 def released() -> memoryview:
     view = memoryview(b"gone")
     view.release()
@@ -327,18 +340,21 @@ RETURNED: dict[str, tuple[Callable[[], Any], str, str]] = {
     "5,000 levels": (deep, "failed", "cannot be shown"),
     "a model 5,000 levels deep": (lambda: Row(n=deep()), "failed", "cannot be shown"),
     "the same lists over and over": (repeated, "failed", "over and over"),
-    "one long text a million times": (lambda: ["x" * 1_000] * 1_000_000, "failed", "far too long"),
+    "the same lists of nothing over and over": (repeated_lists, "failed", "cannot be shown"),
+    "one long text over and over": (lambda: ["x" * 100_000] * 10_000, "failed", "far too long"),
     "a lone surrogate": (lambda: "a\ud800b", "ok", "a?b"),
     "a lone surrogate inside": (lambda: {"\ud800": ["\udfff"]}, "failed", "surrogates not allowed"),
     "an evil object": (Evil, "failed", NO_JSON),
     "an evil object inside": (lambda: {"rows": [Evil()]}, "failed", NO_JSON),
     "an object without a class": (Classless, "failed", "no class"),
     "an object that pretends to be another": (Pretender, "failed", "cannot be shown"),
-    "an object that has every attribute": (Anything, "failed", NO_JSON),
+    "an object that has every attribute": (Anything, "failed", "cannot be shown"),
     "a mock": (MagicMock, "failed", "cannot be shown"),
     "evil text": (lambda: EvilText("fine"), "ok", "fine"),
     "an evil mapping": (EvilMapping, "failed", "cannot be shown"),
     "a list that never ends": (lambda: EndlessList([1, 2]), "ok", "[1,2]"),
+    "a lock in a list that never ends": (lambda: EndlessList([1, threading.Lock()]), "failed", NO_JSON),
+    "a lock in a dictionary that never ends": (lambda: EndlessDict(a=threading.Lock()), "failed", NO_JSON),
     "a dictionary that never ends": (lambda: EndlessDict(a=1), "ok", '{"a":1}'),
     "48 MB of text": (lambda: "word " * 9_600_000, "ok", "characters left out"),
     "10 MB of bytes": (lambda: b"\0" * 10_000_000, "ok", "10,000,000 bytes: too large to show"),
@@ -368,7 +384,7 @@ RETURNED: dict[str, tuple[Callable[[], Any], str, str]] = {
     "an enum": (lambda: Colour.RED, "ok", '"red"'),
     "a time": (lambda: datetime(2026, 1, 2, tzinfo=UTC), "ok", '"2026-01-02T00:00:00Z"'),
     "a response with odd data": (lambda: ToolResponse(success=True, data={"f": deep}), "failed", NO_JSON),
-    "a response with an odd message": (lambda: ToolResponse(success=False, message=Evil()), "failed", NO_JSON),  # type: ignore[arg-type]
+    "a response with an odd message": (lambda: ToolResponse(success=False, message=object()), "failed", NO_JSON),  # type: ignore[arg-type]
     "a response of failure": (lambda: ToolResponse(success=False, message="no stock"), "failed", "no stock"),
     "an envelope of failure": (lambda: Envelope("", error=RunError("max_turns", "16")), "failed", "max_turns: 16"),
     "an envelope without metadata": (lambda: Envelope("x", metadata=None), "failed", "cannot be shown"),  # type: ignore[arg-type]
@@ -382,30 +398,26 @@ RETURNED: dict[str, tuple[Callable[[], Any], str, str]] = {
 }
 
 
-@pytest.mark.parametrize("door", DOORS)
 @pytest.mark.parametrize("colour", COLOURS)
 @pytest.mark.parametrize("fault", RETURNED)
-def test_a_value_nobody_expects_harms_nobody(room, door, colour, fault):
+def test_a_value_nobody_expects_harms_nobody(room, colour, fault):
     make, kind, says = RETURNED[fault]
 
     def returning():
         return make()
 
-    [result] = one_turn(door, [fault_of(COLOURS[colour](returning))], ToolCall("fault", "fault"))
-    check(result, kind, says)
+    check_all(DOORS, [fault_of(COLOURS[colour](returning))], ToolCall("fault", "fault"), kind, says)
 
 
-@pytest.mark.parametrize("door", ALL_DOORS)
-@pytest.mark.parametrize("fault", ["numbers without end", "a mock", "an evil object", "a set", "an image that is none"])
-def test_it_does_not_either_while_there_are_secrets_to_keep(room, door, fault):
+@pytest.mark.parametrize("fault", RETURNED)
+def test_it_does_not_either_while_there_are_secrets_to_keep(room, fault):
     secret = Secret(f"secret {random.random()}")  # noqa: S311  # a text nothing else holds
     make, kind, says = RETURNED[fault]
 
     def returning():
         return make()
 
-    [result] = one_turn(door, [fault_of(returning)], ToolCall("fault", "fault"))
-    check(result, kind, says)
+    check_all([by_call_tools], [fault_of(returning)], ToolCall("fault", "fault"), kind, says)
     assert secret.reveal()
 
 
@@ -514,7 +526,11 @@ RAISED: dict[str, tuple[Callable[[], Any], str, str]] = {
     "an error of 10 MB": (raising(lambda: ValueError("x" * 10_000_000)), "failed", "ValueError: xxx"),
     "an error of lone surrogates": (raising(lambda: ValueError("a\ud800b")), "failed", "a?b"),
     "an error of escapes": (raising(lambda: ValueError("\x1b[2Jblank\U000e0041")), "failed", "ValueError: blank"),
-    "the machine's paths": (raising(lambda: OSError(2, "gone", f"{HERE}/a b/c.txt")), "failed", "OSError: gone: "),
+    "the machine's paths": (
+        raising(lambda: OSError(2, "gone", f"{HERE}/a b/c.txt")),
+        "failed",
+        "FileNotFoundError: gone: c.txt",
+    ),
     "a path after a colon": (raising(lambda: ValueError(f"open:{HERE}/c.txt")), "failed", "open:c.txt"),
     "a path in quotes": (raising(lambda: ValueError(f"in '{HERE}/a b/c.txt'")), "failed", "in 'c.txt'"),
     "a path as a URL": (raising(lambda: ValueError(f"file://{HERE}/c.txt")), "failed", "ValueError: c.txt"),
@@ -534,17 +550,15 @@ RAISED: dict[str, tuple[Callable[[], Any], str, str]] = {
 }
 
 
-@pytest.mark.parametrize("door", DOORS)
 @pytest.mark.parametrize("colour", COLOURS)
 @pytest.mark.parametrize("fault", RAISED)
-def test_an_error_nobody_expects_harms_nobody(room, door, colour, fault):
+def test_an_error_nobody_expects_harms_nobody(room, colour, fault):
     func, kind, says = RAISED[fault]
 
     def failing():
         return func()
 
-    [result] = one_turn(door, [fault_of(COLOURS[colour](failing))], ToolCall("fault", "fault"))
-    check(result, kind, says)
+    check_all(DOORS, [fault_of(COLOURS[colour](failing))], ToolCall("fault", "fault"), kind, says)
 
 
 # -- tools that misbehave
@@ -703,7 +717,11 @@ def reads_standard_input(room):
         sys.stdin = stdin
 
     room.afterwards.callback(put_back)
-    return sys.stdin.read
+
+    def fault():
+        return sys.stdin.read()
+
+    return fault
 
 
 @hanging()
@@ -883,11 +901,14 @@ def has_no_function(room):
     return None
 
 
-@pytest.mark.parametrize("door", DOORS)
-@pytest.mark.parametrize("fault", MISDEEDS)
+#: All but one of an agent's, whose run waits for somebody else to do what has no function.
+MISDEEDS_BY_DOOR = [
+    (fault, door) for fault in MISDEEDS for door in DOORS if (fault, door) != ("has no function", by_agent)
+]
+
+
+@pytest.mark.parametrize(("fault", "door"), MISDEEDS_BY_DOOR)
 def test_a_misdeed_harms_nobody(room, door, fault):
-    if (fault, door) == ("has no function", by_agent):
-        return  # a call for somebody else to answer: the run waits for it
     build, kind, says = MISDEEDS[fault]
     [result] = one_turn(door, [build(room)], ToolCall("fault", "fault"))
     check(result, kind, says)
@@ -980,17 +1001,16 @@ def test_what_an_attempt_does_to_its_arguments_the_next_does_not_see(room):
     assert (seen, result.value) == ([[1], [1], [1]], [1, 9])
 
 
-@pytest.mark.parametrize("door", ALL_DOORS)
 @pytest.mark.parametrize("error", [SystemExit, RecursionError, NakedError, asyncio.CancelledError, MuteError])
-def test_a_validator_that_raises_anything_harms_nobody(room, door, error):
+def test_a_validator_that_raises_anything_harms_nobody(room, error):
     def boom(value: Any) -> Any:
         raise error
 
     def fault(n: Annotated[int, BeforeValidator(boom)]) -> int:
         return n
 
-    [result] = one_turn(door, [fault_of(fault)], ToolCall("fault", "fault", '{"n": 1}'))
-    check(result, "cancelled" if error is asyncio.CancelledError else "failed", "fault")
+    kind = "cancelled" if error is asyncio.CancelledError else "failed"
+    check_all(ALL_DOORS, [fault_of(fault)], ToolCall("fault", "fault", '{"n": 1}'), kind, "fault")
 
 
 # -- models that send what nobody can read
@@ -1063,12 +1083,10 @@ SENT: dict[str, tuple[Any, Any, str, str]] = {
 }
 
 
-@pytest.mark.parametrize("door", ALL_DOORS)
 @pytest.mark.parametrize("fault", SENT)
-def test_what_a_model_should_not_send_harms_nobody(room, door, fault):
+def test_what_a_model_should_not_send_harms_nobody(room, fault):
     name, arguments, kind, says = SENT[fault]
-    [result] = one_turn(door, [], ToolCall("fault", name, arguments))
-    check(result, kind, says)
+    check_all(ALL_DOORS, [], ToolCall("fault", name, arguments), kind, says)
 
 
 @pytest.mark.parametrize("door", ALL_DOORS)
@@ -1084,21 +1102,24 @@ def test_a_thousand_calls_at_once_are_all_answered(room, door):
 
 ODD_IDS = {
     "the same twice": ["same", "same"],
-    "one of another call": ["first", "last"],
+    "one of another call": ["first", "first"],
     "none": ["", None],
     "numbers": [5, 5.5],
     "containers": [[], {}],
-    "an object": [Evil(), Evil()],
+    "an object": [object(), object()],
     "lone surrogates": ["\ud800", "\udfff"],
 }
 
 
-@pytest.mark.parametrize("door", ALL_DOORS)
-@pytest.mark.parametrize("fault", ODD_IDS)
+#: Who calls dispatch chose the ids, and gets them back as they are, even what no text can hold.
+ODD_IDS_BY_DOOR = [
+    (fault, door) for fault in ODD_IDS for door in ALL_DOORS if fault != "lone surrogates" or door in AGENTS
+]
+
+
+@pytest.mark.parametrize(("fault", "door"), ODD_IDS_BY_DOOR)
 def test_every_call_of_an_odd_id_has_its_own_answer(room, door, fault):
     ids = ODD_IDS[fault]
-    if fault == "lone surrogates" and door not in AGENTS:
-        return  # who calls dispatch chose the ids, and gets them back as they are
     calls = [ToolCall(given, "double", {"n": n}) for n, given in enumerate(ids)]
     results = one_turn(door, [], *calls)
     assert [result.text for result in results] == ["0", "2"]

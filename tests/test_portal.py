@@ -103,6 +103,72 @@ def test_context_variables_reach_the_loop_and_do_not_come_back():
         WHERE.reset(token)
 
 
+@pytest.mark.anyio
+async def test_an_async_caller_awaits_the_background_loop_without_blocking_its_own():
+    here = asyncio.Event()
+
+    async def wake(loop):
+        loop.call_soon_threadsafe(here.set)
+        return threading.current_thread().name, WHERE.get()
+
+    WHERE.set("here")
+    assert await portal().acall(wake, asyncio.get_running_loop()) == ("toolcrib portal", "here")
+    await here.wait()
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("error", [KeyError("k"), SystemExit(3), asyncio.CancelledError()])
+async def test_an_async_caller_gets_what_was_raised_there(error):
+    async def fail():
+        raise error
+
+    with pytest.raises(type(error)):
+        await portal().acall(fail)
+    assert await portal().acall(value_of, 1) == 1
+
+
+@pytest.mark.anyio
+async def test_cancelling_an_async_caller_cancels_what_it_awaits_there():
+    began, ended = threading.Event(), threading.Event()
+
+    async def hang():
+        began.set()
+        try:
+            await asyncio.sleep(60)
+        finally:
+            ended.set()
+
+    task = asyncio.create_task(portal().acall(hang))
+    assert await asyncio.to_thread(began.wait, 5)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert await asyncio.to_thread(ended.wait, 5)
+
+
+def test_on_the_background_loop_itself_an_async_call_is_simply_awaited():
+    async def nested():
+        return await portal().acall(value_of, 7)
+
+    assert portal().call(nested) == 7
+
+
+@pytest.mark.anyio
+async def test_an_async_caller_is_told_when_the_background_loop_closes():
+    own = Portal()
+    began = threading.Event()
+
+    async def hang():
+        began.set()
+        await asyncio.sleep(60)
+
+    task = asyncio.create_task(own.acall(hang))
+    assert await asyncio.to_thread(began.wait, 5)
+    await asyncio.to_thread(own.close)
+    with pytest.raises(RuntimeError, match="the process is ending"):
+        await task
+
+
 def test_many_threads_share_one_loop():
     loops, barrier = set(), threading.Barrier(8)
 

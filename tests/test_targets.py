@@ -35,6 +35,23 @@ def written(tmp_path, monkeypatch):
     return write
 
 
+# -- gateways
+
+
+@pytest.mark.parametrize(
+    ("target", "said"),
+    [
+        ("http://ada:pw@127.0.0.1:1", r"^http://127\.0\.0\.1:1: ExternalToolError: .*could not be reached"),
+        ("https://gateway.example/?x=1", "base_url must be"),
+        ("http://", "base_url must be"),
+    ],
+)
+def test_a_url_where_no_gateway_is_is_told_without_its_password(target, said):
+    with pytest.raises(TargetError, match=said) as raised:
+        resolve(target)
+    assert "pw" not in str(raised.value)
+
+
 # -- what is taken from a file
 
 
@@ -334,7 +351,10 @@ def test_a_file_that_failed_can_be_loaded_once_it_is_mended(written):
 @pytest.mark.parametrize(
     ("target", "said"),
     [
-        ("", "'' names no tools: write one of module:attribute, path/to/file.py, package.module"),
+        (
+            "",
+            "'' names no tools: write one of http://gateway.example, module:attribute, path/to/file.py, package.module",
+        ),
         ("two words", "names no tools: write one of"),
         ("folder", "holds no tools"),
         ("bare", "is a folder without __init__.py: name a Python file in it"),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from toolcrib.dispatch import acall_tools, call_tools
 from toolcrib.errors import (
     EngineError,
+    ExternalToolError,
     MissingExtraError,
     NotSerializableError,
     TargetError,
@@ -34,7 +35,7 @@ from toolcrib.events import (
 )
 from toolcrib.executors.inline import InlineExecutor
 from toolcrib.limits import Limits
-from toolcrib.protocols import Engine, Executor, Format, StreamingEngine, ToolProvider
+from toolcrib.protocols import Engine, Executor, ExternalToolClient, Format, StreamingEngine, ToolProvider
 from toolcrib.sources.skill import BaseSkill
 from toolcrib.tools import Tool, tool, tool_from_function
 from toolcrib.toolset import Toolset, ToolsetChanges
@@ -66,6 +67,8 @@ if TYPE_CHECKING:
     from toolcrib.executors.approval import ApprovalExecutor
     from toolcrib.executors.retry import RetryExecutor
     from toolcrib.executors.trace import TraceExecutor
+    from toolcrib.serve.gateway import gateway_app, serve_gateway
+    from toolcrib.sources.gateway import ExternalToolProvider, ExternalToolSpec, JsonHttpExternalToolClient
 
     __version__: str
 
@@ -79,8 +82,13 @@ __all__ = [
     "Envelope",
     "Event",
     "Executor",
+    "ExternalToolClient",
+    "ExternalToolError",
+    "ExternalToolProvider",
+    "ExternalToolSpec",
     "Format",
     "InlineExecutor",
+    "JsonHttpExternalToolClient",
     "Kind",
     "LLMEngine",
     "Limits",
@@ -130,6 +138,8 @@ __all__ = [
     "acall_tools",
     "call_tools",
     "formats",
+    "gateway_app",
+    "serve_gateway",
     "tool",
     "tool_from_function",
 ]
@@ -138,11 +148,16 @@ __all__ = [
 _LAZY = {
     "Agent": "toolcrib.agent",
     "ApprovalExecutor": "toolcrib.executors.approval",
+    "ExternalToolProvider": "toolcrib.sources.gateway",
+    "ExternalToolSpec": "toolcrib.sources.gateway",
+    "JsonHttpExternalToolClient": "toolcrib.sources.gateway",
     "LLMEngine": "toolcrib.engines.llm",
     "LocalEngine": "toolcrib.engines.local",
     "RetryExecutor": "toolcrib.executors.retry",
     "ScriptedEngine": "toolcrib.engines.scripted",
     "TraceExecutor": "toolcrib.executors.trace",
+    "gateway_app": "toolcrib.serve.gateway",
+    "serve_gateway": "toolcrib.serve.gateway",
 }
 
 

@@ -67,20 +67,31 @@ class _Workers:
         self._queue: SimpleQueue[_Job] = SimpleQueue()
         self._lock = threading.Lock()
         self._threads: int = 0
-        self._idle: int = 0
+        self._idle: int = 0  # threads that wait for a job, or are about to
+        self._queued: int = 0
         self._lost: int = 0
 
     def submit(self, job: _Job) -> None:
         with self._lock:
-            if self._idle:
-                self._idle -= 1
-                spawn = False
-            else:
-                spawn = self._threads < self._most
-                self._threads += spawn
+            self._queued += 1
+            spawn = self._queued > self._idle and self._threads < self._most
+            self._threads += spawn
+            self._idle += spawn
         self._queue.put(job)
         if spawn:
+            self._start(job)
+
+    def _start(self, job: _Job) -> None:
+        try:
             threading.Thread(target=self._work, name="toolcrib worker", daemon=True).start()
+        except RuntimeError:  # the system has no more threads
+            with self._lock:
+                self._threads -= 1
+                self._idle -= 1
+                if self._threads:  # one of which will take the job
+                    return
+            self.abandon(job)
+            raise
 
     def abandon(self, job: _Job) -> None:
         """Stop waiting for a job; its thread is free again once the function returns."""
@@ -99,6 +110,8 @@ class _Workers:
         while True:
             job = self._queue.get()
             with self._lock:
+                self._queued -= 1
+                self._idle -= 1
                 wanted = job.state == "queued"
                 job.state = "running" if wanted else job.state
             outcome = job.run() if wanted else None
@@ -117,8 +130,7 @@ class _Workers:
             if self._threads > self._most:
                 self._threads -= 1
                 return True
-            if self._queue.empty():
-                self._idle += 1
+            self._idle += 1
             return False
 
 

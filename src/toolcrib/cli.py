@@ -1,4 +1,4 @@
-"""The command line: `toolcrib run`, `list`, `show` and `call`."""
+"""The command line: `toolcrib run`, `list`, `show`, `call` and `serve`."""
 
 from __future__ import annotations
 
@@ -37,6 +37,7 @@ from toolcrib.events import (
 from toolcrib.formats import FORMATS
 from toolcrib.limits import DEFAULT_LIMITS
 from toolcrib.protocols import Engine
+from toolcrib.serve.gateway import serve_gateway
 from toolcrib.tools import Tool
 from toolcrib.toolset import Toolset
 from toolcrib.types import Envelope, ToolCall, ToolResult
@@ -109,7 +110,7 @@ def app() -> typer.Typer:
         add_completion=False, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False
     )
     made.callback()(_toolcrib)
-    for name, command in {"run": _run, "list": _list, "show": _show, "call": _call}.items():
+    for name, command in {"run": _run, "list": _list, "show": _show, "call": _call, "serve": _serve}.items():
         made.command(name)(command)
     return made
 
@@ -131,7 +132,7 @@ def _toolcrib(
 ) -> None:
     """Write a tool once. Call it from any model, serve it anywhere, run it safely.
 
-    A TARGET names tools: path/to/file.py, package.module, or either with :attribute.
+    A TARGET names tools: path/to/file.py, package.module, either with :attribute, or the URL of a tool gateway.
     """
 
 
@@ -221,6 +222,32 @@ def _call(
     else:
         write_line(result.text, stderr=not result.ok)
     raise typer.Exit(0 if result.ok else _MISUSED if result.kind in _MISUSES else _FAILED)
+
+
+def _serve(
+    target: Annotated[list[str], typer.Argument(metavar="TARGET", help="What names the tools.")],
+    *,
+    gateway: Annotated[bool, typer.Option("--gateway", help="Serve them as JSON over HTTP.")] = False,
+    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 takes a free one.")] = 8000,
+    token: Annotated[
+        str | None, typer.Option(envvar="TOOLCRIB_TOKEN", help="What callers must send as a bearer token.")
+    ] = None,
+) -> None:
+    """Serve the tools of every TARGET to other programs, until Ctrl-C."""
+    if not gateway:
+        raise typer.BadParameter("say how: --gateway")
+    toolset = targets.resolve_all(target)
+
+    def tell(url: str) -> None:
+        write_line(f"{len(toolset)} tool{'' if len(toolset) == 1 else 's'} at {url}/tools", stderr=True)
+
+    try:
+        serve_gateway(toolset, host=host, port=port, token=token or None, on_start=tell)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+    except OSError as error:
+        raise typer.BadParameter(f"cannot listen on {host}:{port}: {error.strerror or error}") from None
 
 
 def _tool(tools: Toolset, name: str) -> Tool:

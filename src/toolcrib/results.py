@@ -389,15 +389,19 @@ def _printable(text: str) -> str:
 
 def hidden(value: Any) -> Any:
     """Return a tool's value as listeners may see it: unchanged, or as redacted JSON data if it holds a live secret."""
-    if isinstance(value, ToolResponse):
-        message = None if value.message is None else redacted(value.message)
-        return ToolResponse(value.success, message, hidden(value.data))
     try:
-        text = value if isinstance(value, str) else _searchable(value)
+        return _hidden(value)
     except KeyboardInterrupt:
         raise
     except BaseException:  # noqa: BLE001  # as in answer_to
         return None
+
+
+def _hidden(value: Any) -> Any:
+    if isinstance(value, ToolResponse):
+        message = None if value.message is None else redacted(value.message)
+        return ToolResponse(value.success, message, hidden(value.data))
+    text = value if isinstance(value, str) else _searchable(value)
     if redacted(text) == text and redacted(_printable(text)) == _printable(text):
         return value
     return redacted(_printable(text)) if isinstance(value, str) else without_secrets(from_json(text))

@@ -1,4 +1,4 @@
-"""What a command line may name, a file, a module, an attribute of either, and the tools it holds."""
+"""What a command line may name, a file, a module, an attribute of either, a gateway, and the tools it holds."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple, cast
 
+from toolcrib._http import without_login
 from toolcrib.errors import MissingExtraError, TargetError, ToolSignatureError, warn
+from toolcrib.sources.gateway import ExternalToolProvider, JsonHttpExternalToolClient
 from toolcrib.tools import Tool
 from toolcrib.toolset import Toolset
 
@@ -48,7 +50,8 @@ def resolve(target: str) -> Toolset:
     be a tool is left out with a warning. `module:attribute` gives that one thing.
 
     Args:
-        target: `path/to/file.py`, `package.module`, or either with `:attribute`.
+        target: `path/to/file.py`, `package.module`, either with `:attribute`, or the URL of a tool gateway,
+            which is sent the environment's `TOOLCRIB_TOKEN`, if there is one.
 
     Raises:
         TargetError: There is no such thing, it cannot be loaded, or it holds no tools.
@@ -57,7 +60,7 @@ def resolve(target: str) -> Toolset:
     if kind is None:
         forms = ", ".join(kind.form for kind in KINDS)
         raise TargetError(f"{target!r} names no tools: write one of {forms}")
-    return _toolset(kind.load(target), target)
+    return _toolset(kind.load(target), without_login(target))
 
 
 def resolve_all(targets: Iterable[str]) -> Toolset:
@@ -96,6 +99,14 @@ def _of_attribute(target: str) -> list[Any]:
 
 def _of_module(target: str) -> list[Any]:
     return _members(_module(target))
+
+
+def _of_gateway(target: str) -> list[Any]:
+    try:
+        client = JsonHttpExternalToolClient(target, api_key=os.environ.get("TOOLCRIB_TOKEN"))
+    except ValueError as error:
+        raise TargetError(f"{without_login(target)}: {error}") from None
+    return [ExternalToolProvider(client)]
 
 
 def _members(module: ModuleType) -> list[Any]:
@@ -325,7 +336,12 @@ def _is_attribute(target: str) -> bool:
     return bool(place) and _is_dotted_name(path) and (_is_file(place) or _is_dotted_name(place))
 
 
+def _is_url(target: str) -> bool:
+    return target.startswith(("http://", "https://"))
+
+
 KINDS: list[TargetKind] = [
+    TargetKind("http://gateway.example", _is_url, _of_gateway),
     TargetKind("module:attribute", _is_attribute, _of_attribute),
     TargetKind("path/to/file.py", _is_file, _of_module),
     TargetKind("package.module", _is_dotted_name, _of_module),

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 import decimal
 import enum
 import json
@@ -36,8 +36,8 @@ class Tree(pydantic.BaseModel):
 def everything(
     person: Person,
     people: list[Person],
-    when: datetime.datetime,
-    day: datetime.date,
+    when: dt.datetime,
+    day: dt.date,
     key: uuid.UUID,
     price: decimal.Decimal,
     pair: tuple[int, str],

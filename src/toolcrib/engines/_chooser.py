@@ -16,7 +16,7 @@ from toolcrib.engines._asked import is_grounded, only_asked, rest_of
 from toolcrib.engines._conversation import Conversation, Done, Exchange, cut, turn
 from toolcrib.engines._examples import example_arguments, resolved
 from toolcrib.engines._grammar import arguments_grammar, choice_grammar
-from toolcrib.engines._llama import PromptTooLongError
+from toolcrib.engines._llama import PromptTooLongError, StoppedError
 from toolcrib.errors import EngineError
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ class Chooser:
 
     def _next_call(self, conversation: Conversation, tools: Toolset, room: _Room) -> Wanted | None:
         prompt = _choosing_prompt(conversation, tools, room) + _HEAD
-        name = self._name(prompt, tools, 0.0 if conversation.now.calls else -_RELUCTANCE)
+        name = self._name(prompt, tools, -_RELUCTANCE if _has_more_to_do(conversation.now) else 0.0)
         if name not in tools:
             return None
         schema = tools[name].input_schema
@@ -128,7 +128,7 @@ class Chooser:
             try:
                 written = self._complete(prompt, _ARGUMENT_TOKENS, arguments_grammar(shape))
                 arguments = json.loads(written.strip().removesuffix("}"))
-            except PromptTooLongError:
+            except (PromptTooLongError, StoppedError):
                 raise
             except (ValueError, RecursionError, EngineError):
                 continue  # the grammar could not be built, or was lost: any object will do for validation
@@ -140,6 +140,10 @@ class Chooser:
         completion = self.llama.complete(prompt, limit, grammar=grammar, bias=bias)
         self.spent(completion)
         return completion.text
+
+
+def _has_more_to_do(now: Exchange) -> bool:
+    return not now.calls or rest_of(now.request, now.calls).joined
 
 
 def _is_used_up(now: Exchange) -> bool:
@@ -165,8 +169,9 @@ def _answer_name(tools: Toolset) -> str:
 def _choosing_prompt(conversation: Conversation, tools: Toolset, room: _Room) -> str:
     prefix = tools.cached(("local", room.demonstrate), lambda: _prefix(tools, demonstrate=room.demonstrate))
     system = turn("system", conversation.system) if 0 < len(conversation.system) <= _SHORT_SYSTEM else ""
-    exchanges = [*_kept(conversation, room), conversation.now]
-    return prefix + system + "".join(_shown(exchange, room, _answer_name(tools)) for exchange in exchanges)
+    past = _kept(conversation, room)
+    known = f"(Last result: {cut(past[-1].calls[-1].text, room.result // 4)}) " if past and past[-1].calls else ""
+    return prefix + system + _past(past, room, _answer_name(tools)) + _now(conversation.now, room, known)
 
 
 def _prefix(tools: Toolset, *, demonstrate: bool) -> str:
@@ -233,13 +238,21 @@ def _kind(schema: Any, root: Mapping[str, Any], depth: int) -> str:
     return schema.get("format") or ("|".join(cast("list[str]", kind)) if isinstance(kind, list) else str(kind))
 
 
-def _shown(exchange: Exchange, room: _Room, answer: str) -> str:
-    shown = [turn("user", cut(exchange.request, 6000))]
+def _past(exchanges: tuple[Exchange, ...], room: _Room, answer: str) -> str:
+    """Show earlier requests as the demonstrations do: each with its calls, or answered, and nothing between."""
+    shown: list[str] = []
+    for exchange in exchanges:
+        shown.append(turn("user", cut(exchange.request, room.result)))
+        calls = [_call_text(done.name, done.arguments) for done in exchange.calls] or [_call_text(answer)]
+        shown += [turn("assistant", call) for call in calls]
+    return "".join(shown)
+
+
+def _now(exchange: Exchange, room: _Room, known: str) -> str:
+    shown = [turn("user", known + cut(exchange.request, 6000))]
     for count, done in enumerate(exchange.calls, 1):
         shown.append(turn("assistant", _call_text(done.name, done.arguments)))
         shown.append(turn("user", _after(exchange, done, count, room)))
-    if exchange.answer:
-        shown.append(turn("assistant", _call_text(answer, {"text": cut(exchange.answer, room.result)})))
     return "".join(shown)
 
 

@@ -12,7 +12,7 @@ __all__ = ["example_arguments", "resolved"]
 
 _DEEPEST = 6  # levels of objects and arrays; what is deeper is left empty
 _EMPTY: dict[str, Any] = {"array": [], "object": {}, "string": ""}
-_WORDS = ("Lisbon", "blue", "Sam")
+_WORDS = ("Zagreb", "violet", "Quinn")
 _NUMBERS = (7, 12, 40)
 _INTEGERS = (3, 8, 5)
 _FORMATS = {
@@ -38,7 +38,7 @@ def example_arguments(schema: Mapping[str, Any], turn: int) -> dict[str, Any]:
         schema: The tool's input schema.
         turn: Which of the possible values to take.
     """
-    return _object(schema, _Maker(schema, turn))
+    return _object(resolved(schema, schema), _Maker(schema, turn))
 
 
 class _Maker:

@@ -28,7 +28,7 @@ from toolcrib.errors import EngineError, MissingExtraError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-__all__ = ["CONTEXT", "Completion", "Llama", "PromptTooLongError", "shared"]
+__all__ = ["CONTEXT", "Completion", "Llama", "PromptTooLongError", "StoppedError", "shared"]
 
 CONTEXT = 4096  # tokens a prompt and what is written after it may take
 
@@ -36,6 +36,7 @@ _SLOTS = 2  # conversations kept warm at once: the one with the tools, and the o
 _BATCH = 128  # prompt tokens between two looks at whether somebody still waits; larger ones are no faster
 _PROMPT_CACHE = 256  # megabytes of prompts of other toolsets kept to be taken up again
 _THREADS = 4  # more bring nothing for models this small
+_LONGEST_ADDRESS = 100  # bytes of a Unix socket's path that every system takes
 _PATIENCE = 30.0  # seconds the end of the process waits for the batch that is being computed
 
 # Progress comes at once and after every batch, so there is always a chunk to end the computation at.
@@ -49,7 +50,7 @@ class PromptTooLongError(EngineError):
     """The prompt and what is to be written do not fit the model's context."""
 
 
-class _StoppedError(EngineError):
+class StoppedError(EngineError):
     """Nobody waits for the answer any more."""
 
 
@@ -85,6 +86,7 @@ class Llama:
         self._threads = threads or max(1, min(_THREADS, os.cpu_count() or 1))
         self._server: Any = None
         self._stop = threading.Event()
+        self._closing = False
         self._jobs: SimpleQueue[tuple[Callable[[], Any], threading.Event, Future[Any]] | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._work, name="toolcrib-llama", daemon=True)
         self._thread.start()
@@ -98,6 +100,8 @@ class Llama:
     def _work(self) -> None:
         while task := self._jobs.get():
             job, self._stop, future = task
+            if self._closing:
+                future.cancel()
             if not future.set_running_or_notify_cancel():
                 continue
             try:
@@ -168,6 +172,7 @@ class Llama:
 
     def close(self) -> None:
         """End what is being computed and free the model."""
+        self._closing = True
         self._stop.set()
         self._jobs.put(None)
         self._thread.join(_PATIENCE)
@@ -203,7 +208,7 @@ class _Answer:
 
     def _take(self, chunk: Mapping[str, Any]) -> None:
         if self._stop.is_set():
-            raise _StoppedError("the request was cancelled", retryable=True)
+            raise StoppedError("the request was cancelled", retryable=True)
         if error := chunk.get("error"):
             kind = PromptTooLongError if error.get("type") == "exceed_context_size_error" else EngineError
             raise kind(f"the local model failed: {error.get('message', error)}")
@@ -243,8 +248,9 @@ def _loaded(path: Path, threads: int) -> Any:
     settings.warmup, settings.verbosity = False, -1
     settings.api_keys = [secrets.token_hex(32)]
     with tempfile.TemporaryDirectory(prefix="toolcrib-", ignore_cleanup_errors=True) as private:
-        if hasattr(socket, "AF_UNIX") and os.name == "posix":
-            settings.hostnames = [str(Path(private, "llama.sock"))]
+        address = str(Path(private, "llama.sock"))
+        if hasattr(socket, "AF_UNIX") and os.name == "posix" and len(os.fsencode(address)) < _LONGEST_ADDRESS:
+            settings.hostnames = [address]
         try:
             return library.Server(settings)
         except RuntimeError as error:

@@ -28,10 +28,11 @@ __all__ = ["LocalEngine"]
 class LocalEngine:
     """A small model in this process, for demonstrations, tests and work without a network.
 
-    The first request fetches the weights into the user's cache and loads them. Engines of one model share
-    one copy, which stays for the life of the process and answers one request at a time. Every call names
-    a tool that was offered and follows its schema, as far as the schema can be a grammar; whether it is
-    the right one is up to the model. A reply asks for one call at most.
+    The first request fetches the weights, once, into `toolcrib` in $XDG_CACHE_HOME or ~/.cache (or into
+    $TOOLCRIB_CACHE) and loads them. Engines of one model share one copy, which stays for the life of the
+    process and answers one request at a time. Every call names a tool that was offered and follows its
+    schema, as far as the schema can be a grammar; whether it is the right one is up to the model. A reply
+    asks for one call at most.
 
     Args:
         model: `local` (0.5 billion parameters, 491 MB: single calls), `local:1.5b` (1.1 GB: also several
@@ -39,7 +40,7 @@ class LocalEngine:
             `local:path/to/file.gguf`, a chat model whose turns are marked as in ChatML.
         threads: Threads to compute with; None for as many as there are processors, up to four.
         on_download: Told `(bytes so far, bytes in all)` while weights are fetched, on another thread; without
-            it a bar is shown on standard error.
+            it, a bar is shown on standard error.
 
     Raises:
         ValueError: There is no such model, or `threads` is less than one.
@@ -92,7 +93,7 @@ class LocalEngine:
             yield await reply
         finally:
             reply.cancel()
-            await asyncio.wait([reply])
+            await asyncio.gather(reply, return_exceptions=True)
 
     async def _reply(self, messages: Sequence[Message], tools: Toolset, say: Callable[[str], None] | None) -> Reply:
         llama = shared(self._source, self._threads)

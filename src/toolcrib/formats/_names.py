@@ -21,4 +21,4 @@ def wire_names(names: Iterable[str], rule: Rule) -> dict[str, str]:
 
 def gemini_name(name: str) -> str:
     """Return a legal name that depends on nothing else, for a provider whose answers repeat the name."""
-    return alias_of(name, GEMINI)
+    return alias_of(str(name), GEMINI)  # a model may have asked for anything

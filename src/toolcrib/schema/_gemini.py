@@ -26,6 +26,7 @@ _HANDLED = SILENT | {
 _FORMATS = {"string": {"date-time"}, "integer": {"int32", "int64"}, "number": {"float", "double"}}
 _ANYTHING = ("string", "number", "boolean", "object", "array")
 _INSIDE = frozenset({"type", "anyOf", "nullable", "description"})
+_SHAPES = frozenset({"anyOf", "items", "properties", "required"})
 _MOST_NODES = 10_000
 _OPEN: Schema = {"type": "object"}
 
@@ -125,7 +126,8 @@ class Gemini:
 
     def valued(self, out: Schema, values: list[Any]) -> Schema:
         if all(isinstance(value, str) for value in values):
-            return {**out, "type": "string", "enum": values}
+            rest = {word: value for word, value in out.items() if word not in _SHAPES}
+            return {**rest, "type": "string", "enum": values}
         # Gemini writes every enum as text, so that the model would answer "1" where 1 is wanted
         self.losses.append("values that are not text")
         return described(out, f"one of: {', '.join(to_json(value).decode() for value in values)}")
@@ -137,7 +139,7 @@ class Gemini:
             del out["anyOf"]
         if "type" in out and "anyOf" not in out:
             return hinted(out, lost)
-        first, *others = out.get("anyOf") or map(_bare, _ANYTHING)
+        first, *others = _flat(members(out, "anyOf")) or map(_bare, _ANYTHING)
         lost = {**{word: value for word, value in out.items() if word not in _INSIDE}, **lost}
         if "description" in out:
             first = {**first, "description": f"{out['description']} {first.get('description') or ''}".strip()}
@@ -169,6 +171,14 @@ def _keeps(schema: Schema, word: str) -> bool:
 def _of_kind(schema: Schema, choice: Any) -> Schema:
     """Return a choice with the type that stands beside the choices, when it names none itself."""
     return {"type": schema["type"], **as_schema(choice)} if "type" in schema else as_schema(choice)
+
+
+def _flat(choices: list[Any]) -> list[Schema]:
+    """Return the choices with those of choices among them in their place, each once."""
+    found: list[Schema] = []
+    for choice in choices:
+        found += [one for one in members(choice, "anyOf") or [choice] if one not in found]
+    return found
 
 
 def _bare(kind: str) -> Schema:

@@ -1,0 +1,1 @@
+"""Where tools are served, one file each: the mirror of `sources`."""
