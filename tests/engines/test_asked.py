@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from toolcrib.engines._asked import Rest, is_grounded, mentions, only_asked, rest_of
+from toolcrib.engines._asked import Rest, first_clause, is_grounded, mentions, only_asked, rest_of
 from toolcrib.engines._conversation import Done
 
 
@@ -36,12 +36,27 @@ def test_the_rest_of_a_request_is_what_comes_after_the_values_of_its_calls(
     assert rest_of(request_, calls) == rest
 
 
+@pytest.mark.parametrize(
+    ("request_", "first"),
+    [
+        ("Subtract 15 from 90, then divide the result by 3.", "Subtract 15 from 90"),
+        ("Add 1 and 2 and then halve it", "Add 1 and 2"),
+        ("Take the root of 81 and text the result to Nina.", "Take the root of 81"),
+        ("Add 5 and 6", "Add 5 and 6"),
+        ("Weather in Oslo and in Rome?", "Weather in Oslo and in Rome?"),
+    ],
+)
+def test_a_sequence_begins_with_its_first_clause(request_: str, first: str):
+    assert first_clause(request_) == first
+
+
 def test_values_are_mentioned_as_whole_words_in_any_case():
     assert mentions("weather in new york, please", "New York")
     assert mentions("a table for two", 2)
     assert mentions("send 1,000 now", {"amount": 1000.0})
     assert not mentions("remind me at 5pm", 5)
     assert not mentions("Yorkshire", "York")
+    assert mentions("count our lamps", "lamp")
     assert not mentions("nothing", "")
 
 

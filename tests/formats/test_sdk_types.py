@@ -159,6 +159,20 @@ def server():
         yield running
 
 
+@pytest.fixture
+def made(server):
+    """Make a client that is closed after the test."""
+    clients: list[typing.Any] = []
+
+    def make(kind):
+        clients.append(kind(server))
+        return clients[-1]
+
+    yield make
+    for client in clients:
+        client.client.close()
+
+
 class ChatClient:
     format_name = "openai_chat"
 
@@ -235,8 +249,8 @@ CLIENTS = [ChatClient, ResponsesClient, AnthropicClient, GeminiClient]
 
 
 @pytest.mark.parametrize("kind", CLIENTS, ids=lambda kind: kind.format_name)
-def test_a_whole_turn_goes_through_the_sdks_own_client(server, kind):
-    client, form = kind(server), FORMATS[kind.format_name]
+def test_a_whole_turn_goes_through_the_sdks_own_client(server, made, kind):
+    client, form = made(kind), FORMATS[kind.format_name]
     arguments = {"city": "Oslo", "nights": None, "extras": None} if "openai" in kind.format_name else {"city": "Oslo"}
     server.ask(
         ("c1", wire_name(kind.format_name, 0), json.dumps(arguments)),
@@ -264,8 +278,8 @@ def test_a_whole_turn_goes_through_the_sdks_own_client(server, kind):
     assert answers == form.results(results)
 
 
-def test_an_image_survives_the_way_through_the_sdk(server):
-    client = AnthropicClient(server)
+def test_an_image_survives_the_way_through_the_sdk(server, made):
+    client = made(AnthropicClient)
     server.ask(("c1", "picture", "{}"))
     server.say("Nice.")
     client.messages += FORMATS["anthropic"].results(call_tools(FORMATS["anthropic"].calls(client.ask(), TOOLS), TOOLS))

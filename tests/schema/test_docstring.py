@@ -184,7 +184,7 @@ def test_a_sphinx_docstring_of_one_line_is_read():
     ],
 )
 def test_a_malformed_foreign_section_costs_only_itself(doc, caplog):
-    with caplog.at_level(logging.DEBUG):
+    with caplog.at_level(logging.DEBUG, logger="griffe"):
         assert parse(doc).prose == "Add."
     assert caplog.records == []
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from toolcrib.engines._conversation import Done
 
-__all__ = ["Rest", "is_grounded", "mentions", "only_asked", "rest_of"]
+__all__ = ["Rest", "first_clause", "is_grounded", "mentions", "only_asked", "rest_of"]
 
 _NUMBER_WORDS = (
     "zero",
@@ -36,6 +36,10 @@ _NUMBER_WORDS = (
 _JOINT = re.compile(
     r"(?:[,;]\s*)?\b(?:and|then|also|plus|afterwards|next|und|dann|et|puis|ensuite|y|luego|e|poi)\b"
     r"(?:\s+(?:and|then|also|dann)\b)*|[,;]|[.?!](?=\s)",
+    re.IGNORECASE,
+)
+_SEQUENCE = re.compile(
+    r"[,;.]?\s+(?:and\s+)?\b(?:then|afterwards|dann|ensuite|luego|poi)\b|[,;]?\s+and\b(?=[^.?!]*\bthe result\b)",
     re.IGNORECASE,
 )
 _EDGES = " \t\n.,;:!?'\""
@@ -69,6 +73,12 @@ def rest_of(request: str, calls: Sequence[Done]) -> Rest:
                 return Rest()
             text, joined = text[joint.end() :].strip(), any(map(str.isalpha, joint[0]))
     return Rest(text, joined) if text.strip(_EDGES) and text != request else Rest()
+
+
+def first_clause(request: str) -> str:
+    """Return what a request wants done first, where its words put one thing after another; else all of it."""
+    joint = _SEQUENCE.search(request)
+    return request[: joint.start()].strip(" ,;") if joint else request
 
 
 def mentions(text: str, value: Any) -> bool:
@@ -123,7 +133,8 @@ def _leaves(value: Any) -> list[Any]:
 def _end(value: Any, text: str) -> int | None:
     """Return where the value ends in the text, as whole words, or None when it is not there."""
     for form in _forms(value):
-        if found := re.compile(rf"(?<!\w){re.escape(form)}(?!\w)", re.IGNORECASE).search(text):
+        plural = "(?:e?s)?" if form[-1:].isalpha() else ""
+        if found := re.compile(rf"(?<!\w){re.escape(form)}{plural}(?!\w)", re.IGNORECASE).search(text):
             return found.end()
     return None
 

@@ -8,11 +8,11 @@ The words come from a prompt without any tools: with them in sight small models 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from toolcrib.engines._asked import is_grounded, only_asked, rest_of
+from toolcrib.engines._asked import first_clause, is_grounded, only_asked, rest_of
 from toolcrib.engines._conversation import Conversation, Done, Exchange, cut, turn
 from toolcrib.engines._examples import example_arguments, resolved
 from toolcrib.engines._grammar import arguments_grammar, choice_grammar
@@ -100,6 +100,12 @@ class Chooser:
         """
         if not self.may_go_on and _is_used_up(conversation.now):
             return None
+        now = conversation.now
+        first = first_clause(now.request)
+        if first != now.request and not now.calls:
+            only_first = replace(conversation, now=Exchange(first))
+            if call := _in_some_room(lambda room: self._next_call(only_first, tools, room)):
+                return call
         return _in_some_room(lambda room: self._next_call(conversation, tools, room))
 
     def _next_call(self, conversation: Conversation, tools: Toolset, room: _Room) -> Wanted | None:
