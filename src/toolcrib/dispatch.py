@@ -96,7 +96,7 @@ def call(
 
 
 def _read(call: ToolCall, toolset: Toolset, limits: Limits) -> tuple[Tool, dict[str, Any]]:
-    tool = toolset[call.name]
+    tool = toolset.get(call.name) or toolset[call.name]
     return tool, tool.read(call.arguments, limits)
 
 

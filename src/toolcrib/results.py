@@ -55,9 +55,11 @@ def answer_to(value: Any, limits: Limits = DEFAULT_LIMITS) -> Answer:
     Text stays as it is; everything else is JSON, but images and other bytes, which become content
     parts; a value JSON cannot carry is a failure that says so.
     """
-    kind: type = type(cast("object", value))  # not __class__, which a hostile value may define
+    kind = type(value)  # pyright: ignore[reportUnknownVariableType]  # not __class__, which may be hostile
     if kind is str:
         return Answer("ok", clean(value, limits))
+    if kind is int and value.bit_length() <= _FEW_BITS:
+        return Answer("ok", str(value))
     if kind in _SCALARS and not (kind is int and value.bit_length() > _MOST_BITS):
         return Answer("ok", to_json(value, inf_nan_mode="strings").decode())
     try:
@@ -80,6 +82,7 @@ def _offender(value: Any, reason: str) -> str:
 
 
 _SCALARS = frozenset({int, float, bool, type(None)})
+_FEW_BITS = 1_000  # quicker as text than as JSON, which is the same
 
 
 def _answer(value: Any, limits: Limits) -> Answer:
