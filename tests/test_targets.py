@@ -18,7 +18,8 @@ def _imports_are_forgotten():
     yield
     sys.path[:] = path
     for name in set(sys.modules) - modules:
-        del sys.modules[name]
+        if "site-packages" not in repr(sys.modules[name]) and name.partition(".")[0] not in sys.stdlib_module_names:
+            del sys.modules[name]
 
 
 @pytest.fixture

@@ -229,7 +229,7 @@ def _serve(
     *,
     gateway: Annotated[bool, typer.Option("--gateway", help="Serve them as JSON over HTTP.")] = False,
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 takes a free one.")] = 8000,
+    port: Annotated[int, typer.Option(help="The port; 0 takes a free one.")] = 8000,
     token: Annotated[
         str | None, typer.Option(envvar="TOOLCRIB_TOKEN", help="What callers must send as a bearer token.")
     ] = None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 import warnings
 
@@ -15,6 +16,7 @@ from toolcrib import (
     ExternalToolProvider,
     ExternalToolSpec,
     JsonHttpExternalToolClient,
+    MissingExtraError,
     ScriptedEngine,
     ToolCall,
     ToolcribWarning,
@@ -24,6 +26,7 @@ from toolcrib import (
     acall_tools,
     call_tools,
     dispatch,
+    gateway_app,
 )
 from toolcrib.limits import MAX_NAME_CHARS
 
@@ -390,3 +393,12 @@ def test_two_gateways_with_the_same_tool_do_not_replace_each_other_silently():
         warnings.simplefilter("error")
         with pytest.raises(ValueError, match="gateway:Catalogue, one of gateway:other"):
             Toolset([ExternalToolProvider(named("a")), ExternalToolProvider(Other({"name": "a"}))])
+
+
+def test_a_missing_package_is_an_error_that_names_its_extra(monkeypatch):
+    for package in ("httpx2", "starlette", "starlette.applications"):
+        monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(MissingExtraError, match=r"toolcrib\[http\]"):
+        JsonHttpExternalToolClient("https://gateway.example")
+    with pytest.raises(MissingExtraError, match=r"toolcrib\[serve\]"):
+        gateway_app([])

@@ -35,8 +35,8 @@ class LocalEngine:
     asks for one call at most.
 
     Args:
-        model: `local` (0.5 billion parameters, 491 MB: single calls), `local:1.5b` (1.1 GB: also several
-            calls in a row), `local:135m` (98 MB: for tests; one call to a fitting tool), or
+        model: `local` (0.5 billion parameters, 491 MB: single calls, often two), `local:1.5b` (1.1 GB: also
+            several calls in a row), `local:135m` (98 MB: for tests; one call to a fitting tool), or
             `local:path/to/file.gguf`, a chat model whose turns are marked as in ChatML.
         threads: Threads to compute with; None for as many as there are processors, up to four.
         on_download: Told `(bytes so far, bytes in all)` while weights are fetched, on another thread; without

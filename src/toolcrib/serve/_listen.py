@@ -15,6 +15,7 @@ __all__ = ["check_exposure", "default_hosts", "listen"]
 
 _EVERYWHERE = ("", "0.0.0.0", "::")  # noqa: S104  # to recognise them
 _CLOSING_SECONDS = 5
+_HIGHEST_PORT = 65535
 
 
 def check_exposure(host: str, *, has_token: bool) -> None:
@@ -48,12 +49,15 @@ def listen(app: Any, host: str, port: int, on_start: Callable[[str], None] | Non
 
     Raises:
         OSError: The address is taken, or none of this machine's.
+        ValueError: The port is none.
         MissingExtraError: The `serve` extra is not installed.
     """
     try:
         import uvicorn
     except ImportError:
         raise MissingExtraError("serve", wanted_by) from None
+    if not 0 <= port <= _HIGHEST_PORT:
+        raise ValueError(f"a port is a number from 0 to {_HIGHEST_PORT}, not {port}")
     with _bound(host, port) as bound:
         config = uvicorn.Config(
             app,

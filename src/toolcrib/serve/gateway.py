@@ -121,7 +121,7 @@ def serve_gateway(
         **options: Any other option of gateway_app.
 
     Raises:
-        ValueError: Other machines could call the tools without a token.
+        ValueError: Other machines could call the tools without a token, or the port is none.
         OSError: The address is taken, or none of this machine's.
         MissingExtraError: The `serve` extra is not installed.
     """
