@@ -102,7 +102,7 @@ def app() -> typer.Typer:
     """
     global typer  # noqa: PLW0603  # the commands' annotations name it, and are read only here
     try:
-        import rich as _  # noqa: F401
+        import rich as _  # noqa: F401  # only whether it is there
         import typer
     except ImportError:
         raise MissingExtraError("cli", "the command line") from None

@@ -409,7 +409,7 @@ def _nearest(name: str, names: Iterable[str]) -> list[str]:
 
 def _texts(option: str, names: str | Iterable[str]) -> tuple[str, ...]:
     texts = (names,) if isinstance(names, str) else tuple(names)
-    if wrong := [text for text in texts if not isinstance(text, str)]:  # pyright: ignore[reportUnnecessaryIsInstance]
+    if wrong := [text for text in texts if not isinstance(text, str)]:  # pyright: ignore[reportUnnecessaryIsInstance]  # often from a configuration
         raise TypeError(f"{option} takes names, not {type(wrong[0]).__name__}")
     return texts
 

@@ -262,7 +262,7 @@ def _library() -> Any:
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     os.environ.setdefault("GOMP_SPINCOUNT", "0")
     try:
-        import xllamacpp  # pyright: ignore[reportMissingTypeStubs]
+        import xllamacpp  # pyright: ignore[reportMissingTypeStubs]  # it ships none
     except ModuleNotFoundError as error:
         raise MissingExtraError("local", "LocalEngine") from error
     except ImportError as error:
