@@ -9,6 +9,7 @@ from toolcrib.dispatch import acall_tools, call_tools
 from toolcrib.errors import (
     EngineError,
     ExternalToolError,
+    MCPConnectionError,
     MissingExtraError,
     NotSerializableError,
     TargetError,
@@ -69,10 +70,12 @@ if TYPE_CHECKING:
     from toolcrib.executors.trace import TraceExecutor
     from toolcrib.serve.gateway import gateway_app, serve_gateway
     from toolcrib.sources.gateway import ExternalToolProvider, ExternalToolSpec, JsonHttpExternalToolClient
+    from toolcrib.sources.mcp import MCP, MCPClient, MCPElicitation, MCPSampling
 
     __version__: str
 
 __all__ = [
+    "MCP",
     "Agent",
     "ApprovalExecutor",
     "BaseSkill",
@@ -93,6 +96,10 @@ __all__ = [
     "LLMEngine",
     "Limits",
     "LocalEngine",
+    "MCPClient",
+    "MCPConnectionError",
+    "MCPElicitation",
+    "MCPSampling",
     "Message",
     "MissingExtraError",
     "ModelReplied",
@@ -153,6 +160,10 @@ _LAZY = {
     "JsonHttpExternalToolClient": "toolcrib.sources.gateway",
     "LLMEngine": "toolcrib.engines.llm",
     "LocalEngine": "toolcrib.engines.local",
+    "MCP": "toolcrib.sources.mcp",
+    "MCPClient": "toolcrib.sources.mcp",
+    "MCPElicitation": "toolcrib.sources.mcp",
+    "MCPSampling": "toolcrib.sources.mcp",
     "RetryExecutor": "toolcrib.executors.retry",
     "ScriptedEngine": "toolcrib.engines.scripted",
     "TraceExecutor": "toolcrib.executors.trace",
