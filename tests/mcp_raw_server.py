@@ -10,9 +10,14 @@ import sys
 import time
 from pathlib import Path
 
-OPTIONS = json.loads(sys.argv[1]) if len(sys.argv) > 1 else {}
+OPTIONS = json.loads(sys.argv[1]) if __name__ == "__main__" and len(sys.argv) > 1 else {}
 READ = {"readOnlyHint": True}
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+
+
+def entry(**options):
+    """Return what starts this server, as a configuration has it."""
+    return {"command": sys.executable, "args": [__file__, json.dumps(options)]}
 
 
 def tool(name, *, annotations=None, **more):
@@ -27,6 +32,8 @@ TOOLS = [
     tool("fail"),
     tool("refuse"),
     tool("hang", annotations=READ),
+    tool("deaf"),
+    tool("endless"),
     tool("die"),
     tool("die_once", annotations=READ),
     tool("structured", outputSchema={"type": "object", "properties": {"n": {"type": "string"}}, "required": ["n"]}),
@@ -78,6 +85,11 @@ def call(request):  # noqa: C901, PLR0912, PLR0915  # a table of ways to answer
         say({"id": number, "error": {"code": -32602, "message": "no such thing"}})
     elif name == "hang":
         pass
+    elif name == "deaf":
+        time.sleep(600)
+    elif name == "endless":
+        while True:
+            sys.stdout.buffer.write(b"x" * 1_000_000)
     elif name == "die" or (name == "die_once" and not Path(arguments["text"]).exists()):
         if name == "die_once":
             Path(arguments["text"]).touch()

@@ -42,7 +42,7 @@ def main():
     client = MCPClient(
         {"mcpServers": {"suite": {"url": sys.argv[-1]}}},
         on_elicit=lambda asked: {"confirmed": True} if "confirmed" in str(asked.schema) else {},
-        on_sample=lambda asked: "a model's words",
+        on_sample=lambda _asked: "a model's words",
     )
     with client:
         for name, arguments in calls(Toolset([client])):

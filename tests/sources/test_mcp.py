@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
+from mcp_raw_server import entry as server
 
 from toolcrib import (
     MCP,
@@ -31,10 +32,6 @@ from toolcrib import (
 )
 
 SERVER = str(Path(__file__).parents[1] / "mcp_raw_server.py")
-
-
-def server(**options):
-    return {"command": sys.executable, "args": [SERVER, json.dumps(options)]}
 
 
 def client(**options):

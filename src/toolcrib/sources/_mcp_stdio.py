@@ -164,14 +164,17 @@ _MARGIN = 200
 
 async def _lines(stdout: asyncio.StreamReader) -> AsyncIterator[tuple[bytes, bool]]:
     """Yield lines; of one that is too long only its two ends, and that it is not whole."""
-    head = tail = b""
+    head, tail, skipped = b"", b"", 0
     while True:
         try:
             text = await stdout.readuntil(b"\n")
         except asyncio.LimitOverrunError as over:
             piece = await stdout.readexactly(over.consumed)
             head, tail = head or piece[:_MARGIN], (tail + piece[-_MARGIN:])[-_MARGIN:]
-            continue
+            skipped += len(piece)
+            if skipped <= _MOST_SKIPPED:
+                continue
+            text = b""
         except asyncio.IncompleteReadError as end:
             text = end.partial
         if head:
@@ -180,7 +183,10 @@ async def _lines(stdout: asyncio.StreamReader) -> AsyncIterator[tuple[bytes, boo
             yield text, True
         if not text.endswith(b"\n"):
             return
-        head = tail = b""
+        head, tail, skipped = b"", b"", 0
+
+
+_MOST_SKIPPED = 5 * MAX_MESSAGE_BYTES  # after which no end of the line is waited for
 
 
 # -- what it is told

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import fnmatch
+import importlib
 import os
 import re
 import weakref
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Self, TypeAlias, cast
 
 from toolcrib._json import first_unsafe
@@ -82,8 +82,7 @@ class MCPClient:
         on_sample: Callable[[MCPSampling], Any] | None = None,
         on_change: Callable[[], Any] | None = None,
     ) -> None:
-        if find_spec("mcp") is None:
-            raise MissingExtraError("mcp", "MCPClient")
+        _load_sdk()
         places = read_config(config)
         callbacks = Callbacks(on_elicit, on_sample, on_change)
         self._validate = validate
@@ -376,6 +375,16 @@ MCP = MCPClient
 
 _LONGEST_PROBLEM = 200
 _MOST_PROBLEMS = 5
+
+
+def _load_sdk() -> None:
+    """Import what takes a second here, and not on the loop that all connections share."""
+    try:
+        importlib.import_module("mcp")
+    except ModuleNotFoundError as error:
+        if error.name != "mcp":
+            raise
+        raise MissingExtraError("mcp", "MCPClient") from None
 
 
 def _abandon(connections: list[Connection]) -> None:
