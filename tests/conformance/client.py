@@ -12,7 +12,7 @@ import sys
 if os.environ.get("MCP_CONFORMANCE_SCENARIO", "").startswith("auth/"):
     sys.exit("logging in is not offered")  # before anything is imported: the suite starts all scenarios at once
 
-from toolcrib import MCPClient, ToolExecutionError, Toolset  # noqa: E402  # see above
+from toolcrib import MCPClient, ToolExecutionError, Toolset  # see above
 
 CONTEXT = json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT") or "{}")
 SAMPLES = {"string": "text", "integer": 3, "number": 5, "boolean": True, "array": [], "object": {}}

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
+import socket
 import subprocess
 import sys
+import threading
 import time
+from pathlib import Path
 
 import pytest
 import uvicorn
 from mcp_raw_server import entry
 from starlette.applications import Starlette
-from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from toolcrib import MCPClient, MCPConnectionError, ToolExecutionError, ToolTimeoutError, Toolset
+from toolcrib import MCPClient, MCPConnectionError, ToolExecutionError, Toolset, ToolTimeoutError
 from toolcrib.sources import _mcp_connection, _mcp_list
 
 
@@ -79,47 +82,43 @@ def test_as_many_tools_are_read_as_a_toolset_may_have(monkeypatch):
 # -- over HTTP
 
 
-async def endpoint(request):  # noqa: PLR0911  # a table of ways to answer
+def event(text):
+    return Response(text, media_type="text/event-stream")
+
+
+WAYS = {
+    "fine": lambda answer: answer({"content": [{"type": "text", "text": "fine"}]}),
+    "giant": lambda answer: answer({"content": [{"type": "text", "text": "x" * 21_000_000}]}),
+    "broken": lambda _: Response("{no json", media_type="application/json"),
+    "html": lambda _: Response("<html>", media_type="text/html"),
+    "error": lambda _: PlainTextResponse("out of order", 500),
+    "moved": lambda _: RedirectResponse("http://other.example/mcp", 307),
+    "silent": lambda _: event(""),
+    "huge_event": lambda _: event("data: " + "x" * 21_000_000 + "\n\n"),
+}
+
+
+async def endpoint(request):
     if request.method != "POST":
         return PlainTextResponse("no", 405)
     message = await request.json()
-    number, method = message.get("id"), message.get("method")
+    number, name = message.get("id"), message.get("params", {}).get("name")
     if number is None:
         return Response(status_code=202)
 
-    def answer(result):
-        return Response(json.dumps({"jsonrpc": "2.0", "id": number, "result": result}), media_type="application/json")
+    def answer(result, status=200, key="result"):
+        return JSONResponse({"jsonrpc": "2.0", "id": number, key: result}, status)
 
-    if method == "initialize":
+    if message["method"] == "initialize":
         info = {"name": "web", "version": "1"}
         return answer({"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": info})
-    name = message.get("params", {}).get("name")
-    text = {"content": [{"type": "text", "text": "fine"}]}
-    if name == "fine":
-        return answer(text)
-    if name == "giant":
-        return answer({"content": [{"type": "text", "text": "x" * 21_000_000}]})
-    if name == "broken":
-        return Response("{no json", media_type="application/json")
-    if name == "html":
-        return Response("<html>", media_type="text/html")
-    if name == "error":
-        return PlainTextResponse("out of order", 500)
-    if name == "moved":
-        return RedirectResponse("http://other.example/mcp", 307)
-    if name == "silent":
-        return Response("", media_type="text/event-stream")
-    if name == "huge_event":
-        return Response("data: " + "x" * 21_000_000 + "\n\n", media_type="text/event-stream")
-    error = {"code": -32601, "message": "Method not found"}
-    return Response(json.dumps({"jsonrpc": "2.0", "id": number, "error": error}), 404, media_type="application/json")
+    if name in WAYS:
+        return WAYS[name](answer)
+    return answer({"code": -32601, "message": "Method not found"}, 404, "error")
 
 
 @pytest.fixture(scope="module")
-def web(tmp_path_factory):
-    import socket
-    import threading
-
+def web():
     app = Starlette(routes=[Route("/mcp", endpoint, methods=["GET", "POST", "DELETE"])])
     with socket.create_server(("127.0.0.1", 0)) as bound:
         server = uvicorn.Server(uvicorn.Config(app, log_level="critical", lifespan="off"))
@@ -139,8 +138,8 @@ def web(tmp_path_factory):
         ("html", "text/html"),
         ("error", "error response"),
         ("moved", "Redirect to"),
-        ("silent", "was lost|without a response"),
-        ("huge_event", "SSE stream failed|was lost"),
+        ("silent", "was lost"),
+        ("huge_event", "was lost"),
     ],
 )
 def test_an_http_server_that_misbehaves_fails_the_call_alone(web, name, why):
@@ -171,7 +170,7 @@ print(client.call_tool("echo", {"text": "hello"}), flush=True)
 def test_a_program_that_ends_leaves_no_server_behind(tmp_path, then, code):
     pids = tmp_path / "pids"
     config = json.dumps({"mcpServers": {"raw": entry(pids=str(pids), stubborn="fork" not in then)}})
-    done = subprocess.run(
+    done = subprocess.run(  # noqa: S603  # our own
         [sys.executable, "-W", "error", "-c", SCRIPT.replace("{then}", then), config],
         capture_output=True,
         text=True,
@@ -186,7 +185,6 @@ def test_a_program_that_ends_leaves_no_server_behind(tmp_path, then, code):
 
 def lives(pid):
     try:
-        with open(f"/proc/{pid}/stat", encoding="utf-8") as stat:
-            return stat.read().rpartition(")")[2].split()[0] != "Z"
+        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0] != "Z"
     except (ProcessLookupError, FileNotFoundError):
         return False
