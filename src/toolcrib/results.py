@@ -15,6 +15,7 @@ from pydantic_core import from_json, to_json
 from toolcrib._json import first_unsafe
 from toolcrib._secrets import any_secrets, redacted, without_secrets
 from toolcrib.errors import (
+    AuthorizationNeededError,
     NotSerializableError,
     ToolArgumentError,
     ToolDeniedError,
@@ -339,7 +340,12 @@ def _told(name: str, error: BaseException, limits: Limits) -> Answer:
         return Answer("denied", clean(f"Tool '{name}' was denied: {_reason(error)}", limits))
     kind = type(error).__name__[:_LONGEST_NAME]
     reason = _reason(error) if isinstance(error, ToolExecutionError) else f"{kind}: {_reason(error)}"
-    return Answer("failed", clean(f"Tool '{name}' failed: {reason.removesuffix(': ')}", limits))
+    text = clean(f"Tool '{name}' failed: {reason.removesuffix(': ')}", limits)
+    if isinstance(error, AuthorizationNeededError):
+        return Answer(
+            "failed", text, (), ToolResponse(success=False, message=text, data={"authorization_url": error.url})
+        )
+    return Answer("failed", text)
 
 
 def _reason(error: BaseException) -> str:
