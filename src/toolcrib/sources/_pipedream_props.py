@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from toolcrib.sources._hosted import listed, members, text_of
 
-__all__ = ["apps_of", "configured", "missing", "reloads", "schema_of"]
+__all__ = ["apps_of", "configured", "missing", "reloads", "reserved", "schema_of"]
 
 _TYPES: Mapping[str, Mapping[str, Any]] = {
     "string": {"type": "string"},
@@ -59,6 +59,11 @@ def configured(props: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
     plain = {name: prop for name, prop in known.items() if _base(text_of(prop.get("type"))) in _TYPES}
     defaults = {name: prop["default"] for name, prop in plain.items() if prop.get("default") is not None}
     return {name: _value(known.get(name, {}), value) for name, value in {**defaults, **arguments}.items()}
+
+
+def reserved(props: Any, arguments: Mapping[str, Any]) -> list[str]:
+    """Return the arguments that are no model's to give, such as somebody's account."""
+    return [name for prop in listed(props) if (name := text_of(prop.get("name"))) in arguments and not _is_shown(prop)]
 
 
 def missing(props: Any, given: Mapping[str, Any]) -> str:

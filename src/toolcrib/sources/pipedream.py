@@ -10,7 +10,7 @@ from urllib.parse import quote
 from toolcrib._secrets import Secret
 from toolcrib.errors import ExternalToolError
 from toolcrib.sources._hosted import HostedTools, UserId, consent, listed, members, names, paged, revealed, text_of
-from toolcrib.sources._pipedream_props import apps_of, configured, missing, reloads, schema_of
+from toolcrib.sources._pipedream_props import apps_of, configured, missing, reloads, reserved, schema_of
 from toolcrib.sources._rest import Rest, segment
 
 __all__ = ["PipedreamClient"]
@@ -95,11 +95,13 @@ class PipedreamClient(HostedTools):
     async def _call(self, name: str, arguments: dict[str, Any], user: str) -> Any:
         action = await self._action(name)
         props = action.get("configurable_props")
+        self._check(name, props, arguments)
         accounts = {prop: await self._account(app, user) for prop, app in apps_of(props).items()}
         given = {**configured(props, arguments), **accounts}
         asked = {"id": name, "version": self._version or action.get("version"), "external_user_id": user}
         if reloads(props):
             asked["dynamic_props_id"], more = await self._reloaded(name, {**asked, "configured_props": given})
+            self._check(name, more, arguments)
             given = {**configured([*listed(props), *listed(more)], arguments), **accounts}
             if wanted := missing(more, given):
                 raise self._rest.failure(f"needs more arguments for {name}: {wanted}", retryable=False)
@@ -109,6 +111,10 @@ class PipedreamClient(HostedTools):
             raise self._rest.failure(f"could not run {name}: {_reason(told)}", body=answer)
         value, exports = answer.get("ret"), members(answer, "exports")
         return exports if value is None and exports else value
+
+    def _check(self, name: str, props: Any, arguments: Mapping[str, Any]) -> None:
+        if kept := reserved(props, arguments):
+            raise self._rest.failure(f"does not let {', '.join(kept)} of {name} be set by a call", retryable=False)
 
     async def _reloaded(self, name: str, asked: Mapping[str, Any]) -> tuple[Any, Any]:
         """Return the id of the props that depend on those given, and what they are."""
