@@ -68,7 +68,7 @@ def test_a_server_that_stops_reading_costs_each_call_its_own_time():
 
 
 def test_a_server_that_says_nothing_at_all_is_given_up(monkeypatch):
-    monkeypatch.setattr(_mcp_connection, "CONNECT_SECONDS", 0.5)
+    monkeypatch.setattr(_mcp_connection, "HANDSHAKE_SECONDS", 0.5)
     with pytest.raises(MCPConnectionError, match=r"did not agree on a session within 0\.5 seconds"):
         MCPClient({"mcpServers": {"mute": entry(mute=True)}})
 

@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from toolcrib.errors import MCPConnectionError
-from toolcrib.limits import CONNECT_SECONDS, MAX_INPUT_ROUNDS
+from toolcrib.limits import HANDSHAKE_SECONDS, MAX_INPUT_ROUNDS
 from toolcrib.results import clean
 from toolcrib.sources._mcp_line import Line
 from toolcrib.sources._mcp_places import Place
@@ -177,7 +177,7 @@ class Connection:
 
     async def _start(self) -> _Session:
         try:
-            async with asyncio.timeout(CONNECT_SECONDS):
+            async with asyncio.timeout(HANDSHAKE_SECONDS):
                 try:
                     return await self._owned(self._mode)
                 except _EndedError as error:
@@ -189,7 +189,7 @@ class Connection:
             raise MCPConnectionError(f"MCP server '{self.name}' {error}") from error.__cause__
         except TimeoutError:
             raise MCPConnectionError(
-                f"MCP server '{self.name}' did not agree on a session within {CONNECT_SECONDS:g} seconds"
+                f"MCP server '{self.name}' did not agree on a session within {HANDSHAKE_SECONDS:g} seconds"
                 f"{_last_words(self._line)}"
             ) from None
 

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from toolcrib._http import is_loopback
 from toolcrib._secrets import Secret
 from toolcrib.errors import MissingExtraError
-from toolcrib.limits import CONNECT_SECONDS, MAX_MESSAGE_BYTES
+from toolcrib.limits import HANDSHAKE_SECONDS, MAX_MESSAGE_BYTES
 from toolcrib.sources._mcp_line import Line
 from toolcrib.sources._mcp_stdio import stdio_streams
 
@@ -112,7 +112,7 @@ class Remote:
         headers = {**{name: _revealed(value) for name, value in self.headers.items()}, **_PLAIN}
         async with httpx2.AsyncClient(
             headers=headers,
-            timeout=httpx2.Timeout(None, connect=CONNECT_SECONDS),  # each call has a deadline of its own
+            timeout=httpx2.Timeout(None, connect=HANDSHAKE_SECONDS),  # each call has a deadline of its own
             limits=httpx2.Limits(max_connections=None, max_keepalive_connections=_KEPT_CONNECTIONS),
             trust_env=not is_loopback(urlsplit(self.url).hostname or ""),
             event_hooks={"response": [look]},
