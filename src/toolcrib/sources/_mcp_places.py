@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
 import re
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, cast
@@ -130,6 +131,16 @@ _NOT_FOUND = 404
 def _bound(response: httpx2.Response) -> None:
     import httpx2
 
+    if response.headers.get("content-encoding", "identity") != "identity":
+        raise httpx2.DecodingError("the server compressed what it was asked to send plain")
+    if not response.headers.get("content-type", "").startswith("text/event-stream"):  # whose events are bounded
+        response.stream = _bounded_body()(response.stream)
+
+
+@functools.cache
+def _bounded_body() -> Callable[[Any], httpx2.AsyncByteStream]:
+    import httpx2
+
     class Bounded(httpx2.AsyncByteStream):
         """A body that ends in an error once it is larger than a message may be."""
 
@@ -147,10 +158,7 @@ def _bound(response: httpx2.Response) -> None:
         async def aclose(self) -> None:
             await self._body.aclose()
 
-    if response.headers.get("content-encoding", "identity") != "identity":
-        raise httpx2.DecodingError("the server compressed what it was asked to send plain")
-    if not response.headers.get("content-type", "").startswith("text/event-stream"):  # whose events are bounded
-        response.stream = Bounded(response.stream)
+    return Bounded
 
 
 @dataclass(frozen=True, slots=True)
