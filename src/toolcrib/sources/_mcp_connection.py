@@ -171,7 +171,9 @@ class Connection:
         if self._session is not None:
             self._session.line.over.set()
         if owners := [owner for owner in self._owners if owner.get_loop() is asyncio.get_running_loop()]:
-            await asyncio.wait(owners)
+            _, late = await asyncio.wait(owners, timeout=_CLOSING_SECONDS)
+            for owner in late:
+                owner.cancel()
 
     # -- the owner
 
@@ -242,6 +244,7 @@ class Connection:
 
 _MOST_ATTEMPTS = 2
 _PING_SECONDS = 10.0
+_CLOSING_SECONDS = 10.0
 
 
 class _EndedError(Exception):
@@ -262,6 +265,8 @@ class _EndedError(Exception):
         told = f"could not be connected to: {type(error).__name__}: {error}"
         if isinstance(error, OSError) and error.filename is not None:
             told = f"could not be started: {error.strerror}: {error.filename}"
+        elif line.refusal is not None:
+            told = f"could not be connected to: it answered with HTTP {line.refusal}"
         elif line.exit_code is not None:
             told = f"ended before a session was agreed on (exit code {line.exit_code})"
         ended = cls(told + _last_words(line))
