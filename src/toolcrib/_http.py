@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from toolcrib._addresses import NotPublicError, PublicOnly, Resolve
 from toolcrib.errors import MissingExtraError
-from toolcrib.limits import CONNECT_SECONDS, MAX_HTTP_BYTES, MAX_REDIRECTS
+from toolcrib.limits import CONNECT_SECONDS, MAX_HTTP_BYTES, MAX_HTTP_LINES, MAX_REDIRECTS
 
 if TYPE_CHECKING:
     import ssl
@@ -343,9 +343,9 @@ class Received:
         """Yield the lines of the body as they come, without their ends.
 
         Raises:
-            HttpError: The body is too long.
+            HttpError: The body is too long, or has too many lines.
         """
-        rest, total = bytearray(), 0
+        rest, total, count = bytearray(), 0, 0
         async for chunk in self._response.aiter_bytes():
             total += len(chunk)
             if total > MAX_HTTP_BYTES:
@@ -355,6 +355,11 @@ class Received:
             for line in others:
                 yield bytes(rest).removesuffix(b"\r")
                 rest = bytearray(line)
+                count += 1
+                if count > MAX_HTTP_LINES:
+                    raise HttpError(f"answered with more than {MAX_HTTP_LINES:,} lines", self.status)
+                if count % _LINES_AT_ONCE == 0:  # others share this loop, and the deadline needs it too
+                    await asyncio.sleep(0)
         if rest:
             yield bytes(rest)
 
@@ -380,6 +385,7 @@ class Received:
             yield name or "message", b"\n".join(data)
 
 
+_LINES_AT_ONCE = 1_000
 _LONGEST_SECONDS = 6  # digits
 
 

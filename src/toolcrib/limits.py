@@ -10,6 +10,7 @@ __all__ = [
     "CONNECT_SECONDS",
     "DEFAULT_LIMITS",
     "MAX_HTTP_BYTES",
+    "MAX_HTTP_LINES",
     "MAX_NAME_CHARS",
     "MAX_PIECES",
     "MAX_PIECES_CHARS",
@@ -35,6 +36,9 @@ CONNECT_SECONDS = 3.0
 
 #: Bytes of one HTTP body, either way, after decompression.
 MAX_HTTP_BYTES = 20_000_000
+
+#: Lines of one HTTP body that is read line by line.
+MAX_HTTP_LINES = 1_000_000
 
 #: Redirects one HTTP request may follow.
 MAX_REDIRECTS = 5
