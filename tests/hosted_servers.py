@@ -146,7 +146,7 @@ class Arcade(Hosted):
         return request.headers.get("authorization") == KEY
 
     def _tools(self, request: Request, query: Any) -> tuple[int, Any]:
-        start, limit = int(query["offset"]), int(query["limit"])
+        start, limit = int(query.get("offset", 0)), int(query.get("limit", 25))
         found = [one for one in self.tools if one["toolkit"]["name"] == query.get("toolkit", "Github")]
         page = found[start : start + limit]
         return 200, {"items": page, "total_count": len(found), "offset": start, "limit": limit}
