@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+import hosted_servers
 import pytest
 from hosted_servers import KEY, Arcade, Composio, Pipedream
 
@@ -69,18 +72,22 @@ def python() -> Path:
     return made
 
 
-def asked_by_sdk(python: Path, running: Any, server: Any, script: str) -> list[tuple[str, str, Any]]:
-    head = f"url, key = {running(server.app)!r}, {KEY!r}\n"
-    ran = run(python, "-c", head + script)
-    assert not ran.returncode, ran.stderr
-    return server.asked
+def asked_by_sdk(python: Path, running: Any, server: Any, script: str) -> list[Any]:
+    """What an SDK asks; kept while neither the script nor the servers change, since SDKs are slow to import."""
+    digest = hashlib.sha256(f"{SDKS}{script}{Path(hosted_servers.__file__).read_text(encoding='utf-8')}".encode())
+    kept = CACHE / f"{digest.hexdigest()}.json"
+    if not kept.exists():
+        ran = run(python, "-c", f"url, key = {running(server.app)!r}, {KEY!r}\n{script}")
+        assert not ran.returncode, ran.stderr
+        kept.write_text(json.dumps(server.asked), encoding="utf-8")
+    return json.loads(kept.read_text(encoding="utf-8"))
 
 
-def bodies(asked: list[tuple[str, str, Any]], path: str) -> list[Any]:
+def bodies(asked: list[Any], path: str) -> list[Any]:
     return [body for method, there, body in asked if there == path and method == "POST"]
 
 
-def places(asked: list[tuple[str, str, Any]]) -> set[tuple[str, str]]:
+def places(asked: list[Any]) -> set[tuple[str, str]]:
     return {(method, path) for method, path, _ in asked}
 
 
