@@ -210,6 +210,17 @@ def test_an_outcome_of_another_shape_ends_the_call_and_nothing_else(kind, server
 
 
 @every
+@pytest.mark.parametrize("answer", [[], None, "text", 5, {}])
+def test_a_tool_that_is_not_defined_is_an_error_and_not_remembered(kind, server, answer):
+    server.say(*([TOKEN] if repr(kind) == "Pipedream" else []), answer)
+    client = kind.make(server.url)
+    for _ in range(2):
+        with pytest.raises(ExternalToolError, match="does not say what"):
+            client.call_tool(kind.name, kind.arguments)
+    assert [asked.method for asked in server.asked].count("GET") == 2
+
+
+@every
 @pytest.mark.parametrize(
     ("status", "retryable"), [("429 Slow Down", True), ("503 Later", True), ("404 Gone", False), ("500 No", None)]
 )
