@@ -130,7 +130,7 @@ class Http:
 
         client, to, status = await self._client(), httpx2.URL(url), 0
         for _ in range(MAX_REDIRECTS + 1):
-            await self._check(client, to)
+            await self._check_proxied(client, to)
             request = client.build_request(method, to, headers=headers, content=content)
             response = await client.send(request, stream=True)
             status = response.status_code
@@ -141,9 +141,9 @@ class Http:
             headers = _anonymous(headers) if left else headers
         raise HttpError(f"redirected more than {MAX_REDIRECTS} times", status)
 
-    async def _check(self, client: httpx2.AsyncClient, url: httpx2.URL) -> None:
+    async def _check_proxied(self, client: httpx2.AsyncClient, url: httpx2.URL) -> None:
+        """Refuse what a proxy should not be asked for; without one, whatever connects does so itself."""
         host = url.raw_host.decode("ascii")
-        self._public.check(host)
         direct, chosen = _transports(client, url)
         if chosen is not direct and not self._public.trusts(host):
             with suppress(OSError):  # a name that only the proxy can resolve

@@ -110,7 +110,7 @@ def test_composio_is_asked_as_by_its_own_client(python, running):
 
 def test_arcade_is_asked_as_by_its_own_client(python, running):
     theirs, ours = asked_by_sdk(python, running, Arcade(), ARCADE), Arcade()
-    ours.refuses_by_status = True
+    ours.refusal = 403
     options = {"toolkits": "Github", "base_url": running(ours.app)}
     client = ArcadeClient(KEY, user_id="ada", **options)
     client.list_tools()
