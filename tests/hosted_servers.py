@@ -132,7 +132,7 @@ class Arcade(Hosted):
         ]
         self.output: Any = {"value": {"starred": True}}
         self.success = True
-        self.refuses_by_status = False
+        self.refusal = 0
 
     def routes(self) -> list[tuple[str, Any]]:
         return [
@@ -146,7 +146,7 @@ class Arcade(Hosted):
         return request.headers.get("authorization") == KEY
 
     def _tools(self, request: Request, query: Any) -> tuple[int, Any]:
-        start, limit = int(query["offset"]), int(query["limit"])
+        start, limit = int(query.get("offset", 0)), int(query.get("limit", 25))
         found = [one for one in self.tools if one["toolkit"]["name"] == query.get("toolkit", "Github")]
         page = found[start : start + limit]
         return 200, {"items": page, "total_count": len(found), "offset": start, "limit": limit}
@@ -158,8 +158,8 @@ class Arcade(Hosted):
     def _execute(self, request: Request, body: Any) -> tuple[int, Any]:
         if body["user_id"] in self.connected:
             return 200, {"id": "te_1", "success": self.success, "status": "x", "output": self.output}
-        if self.refuses_by_status:
-            return 403, {"name": "permission_denied", "message": "authorization required"}
+        if self.refusal:
+            return self.refusal, {"name": "permission_denied", "message": "authorization required"}
         return 200, {"success": False, "output": {"authorization": self._authorize(request, body)[1]}}
 
     def _authorize(self, request: Request, body: Any) -> tuple[int, Any]:

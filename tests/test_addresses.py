@@ -210,6 +210,42 @@ async def test_a_name_whose_address_is_not_public_is_refused_and_the_address_not
 
 
 @pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("address", "kind"),
+    [
+        ("0.0.0.0", "an unspecified"),  # noqa: S104  # to be refused
+        ("127.0.0.1", "a loopback"),
+        ("10.0.0.1", "a private"),
+        ("169.254.0.1", "a link-local"),
+        ("100.64.0.1", "a shared"),
+        ("192.0.2.1", "a documentation"),
+        ("198.18.0.1", "a benchmarking"),
+        ("224.0.0.1", "a multicast"),
+        ("240.0.0.1", "a reserved"),
+        ("168.63.129.16", "a cloud provider's internal"),
+        ("::", "an unspecified"),
+        ("::1", "a loopback"),
+        ("fd00::1", "a private"),
+        ("fec0::1", "a private"),
+        ("fe80::1", "a link-local"),
+        ("ff02::1", "a multicast"),
+        ("64:ff9b:1::1", "a private"),
+        ("64:ff9b::10.0.0.1", "a private"),
+        ("::ffff:127.0.0.1", "a loopback"),
+        ("2001:2::1", "a benchmarking"),
+        ("2001::1", "a tunnelled"),
+        ("2002::1", "a tunnelled"),
+        ("2001:10::1", "a reserved"),
+        ("2001:db8::1", "a documentation"),
+        ("4000::1", "a reserved"),
+    ],
+)
+async def test_the_refusal_says_what_kind_of_address_it_is(address, kind):
+    with pytest.raises(NotPublicError, match=f"it has {kind} address"):
+        await PublicOnly((), table(address)).addresses("page.example", 80)
+
+
+@pytest.mark.anyio
 async def test_the_machines_own_resolver_is_asked_when_no_other_is_given(server):
     assert await fetch(http(trusted=["localhost"]), f"http://localhost:{server.port}/") == b'{"reached": true}'
     with pytest.raises(NotPublicError, match="loopback"):

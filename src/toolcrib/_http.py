@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from toolcrib._addresses import NotPublicError, PublicOnly, Resolve
 from toolcrib.errors import MissingExtraError
-from toolcrib.limits import CONNECT_SECONDS, MAX_HTTP_BYTES, MAX_REDIRECTS
+from toolcrib.limits import CONNECT_SECONDS, MAX_HTTP_BYTES, MAX_HTTP_LINES, MAX_REDIRECTS
 
 if TYPE_CHECKING:
     import ssl
@@ -130,7 +130,7 @@ class Http:
 
         client, to, status = await self._client(), httpx2.URL(url), 0
         for _ in range(MAX_REDIRECTS + 1):
-            await self._check(client, to)
+            await self._check_proxied(client, to)
             request = client.build_request(method, to, headers=headers, content=content)
             response = await client.send(request, stream=True)
             status = response.status_code
@@ -141,9 +141,9 @@ class Http:
             headers = _anonymous(headers) if left else headers
         raise HttpError(f"redirected more than {MAX_REDIRECTS} times", status)
 
-    async def _check(self, client: httpx2.AsyncClient, url: httpx2.URL) -> None:
+    async def _check_proxied(self, client: httpx2.AsyncClient, url: httpx2.URL) -> None:
+        """Refuse what a proxy should not be asked for; without one, whatever connects does so itself."""
         host = url.raw_host.decode("ascii")
-        self._public.check(host)
         direct, chosen = _transports(client, url)
         if chosen is not direct and not self._public.trusts(host):
             with suppress(OSError):  # a name that only the proxy can resolve
@@ -343,9 +343,9 @@ class Received:
         """Yield the lines of the body as they come, without their ends.
 
         Raises:
-            HttpError: The body is too long.
+            HttpError: The body is too long, or has too many lines.
         """
-        rest, total = bytearray(), 0
+        rest, total, count = bytearray(), 0, 0
         async for chunk in self._response.aiter_bytes():
             total += len(chunk)
             if total > MAX_HTTP_BYTES:
@@ -355,6 +355,11 @@ class Received:
             for line in others:
                 yield bytes(rest).removesuffix(b"\r")
                 rest = bytearray(line)
+                count += 1
+                if count > MAX_HTTP_LINES:
+                    raise HttpError(f"answered with more than {MAX_HTTP_LINES:,} lines", self.status)
+                if count % _LINES_AT_ONCE == 0:  # others share this loop, and the deadline needs it too
+                    await asyncio.sleep(0)
         if rest:
             yield bytes(rest)
 
@@ -380,6 +385,7 @@ class Received:
             yield name or "message", b"\n".join(data)
 
 
+_LINES_AT_ONCE = 1_000
 _LONGEST_SECONDS = 6  # digits
 
 

@@ -96,10 +96,10 @@ def _check_ids(pending: Sequence[str], given: Mapping[str, Any]) -> None:
 def _result(call: ToolCall, given: Any, limits: Limits) -> ToolResult:
     """Return the answer to a call, under the call the run knows."""
     if not isinstance(given, ToolResult):
-        answer = answer_to(given, limits)
-        return ToolResult(call, answer.response, answer.kind, given, answer.text, answer.parts)
+        kind, text, parts, response = answer_to(given, limits)
+        return ToolResult(call, response, kind, given, text, parts)
     kind, text, parts = given.kind, given.text, given.parts
     if not text and not parts and given.value != "":  # made by hand, without the text a model reads
-        answer = answer_to(given.response if given.value is None else given.value, limits)
-        kind, text, parts = answer.kind if given.ok else kind, answer.text, answer.parts
+        read, text, parts, _ = answer_to(given.response if given.value is None else given.value, limits)
+        kind = read if given.ok else kind
     return ToolResult(call, given.response, kind, given.value, clean(text, limits), parts, given.duration)

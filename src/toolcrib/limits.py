@@ -11,6 +11,7 @@ __all__ = [
     "DEFAULT_LIMITS",
     "HANDSHAKE_SECONDS",
     "MAX_HTTP_BYTES",
+    "MAX_HTTP_LINES",
     "MAX_INPUT_ROUNDS",
     "MAX_LOG_TAIL_BYTES",
     "MAX_MESSAGE_BYTES",
@@ -55,6 +56,9 @@ CONNECT_SECONDS = 3.0
 
 #: Bytes of one HTTP body, either way, after decompression.
 MAX_HTTP_BYTES = 20_000_000
+
+#: Lines of one HTTP body that is read line by line.
+MAX_HTTP_LINES = 1_000_000
 
 #: Redirects one HTTP request may follow.
 MAX_REDIRECTS = 5

@@ -1,6 +1,16 @@
 import pytest
 
-from toolcrib import Limits, RetryExecutor, Tool, ToolCall, ToolDeniedError, ToolResponse, Toolset, call_tools
+from toolcrib import (
+    ExternalToolError,
+    Limits,
+    RetryExecutor,
+    Tool,
+    ToolCall,
+    ToolDeniedError,
+    ToolResponse,
+    Toolset,
+    call_tools,
+)
 
 
 class Flaky:
@@ -32,6 +42,16 @@ def test_a_call_that_may_do_harm_runs_once(effect):
     flaky = Flaky(OSError("down"), "up")
     assert answer(flaky, effect).kind == "failed"
     assert flaky.outcomes == ["up"]
+
+
+@pytest.mark.parametrize(("retryable", "text"), [(True, "up"), (None, "up"), (False, "Tool 'look' failed: no")])
+def test_a_gateway_that_says_it_is_no_use_is_believed(retryable, text):
+    assert answer(Flaky(ExternalToolError("no", retryable=retryable), "up"), "read").text == text
+
+
+def test_what_is_worth_another_attempt_may_be_chosen():
+    flaky = Flaky(ExternalToolError("no", retryable=False), "up")
+    assert answer(flaky, "read", retries=lambda error: isinstance(error, ExternalToolError)).text == "up"
 
 
 def test_the_last_error_is_the_answer():

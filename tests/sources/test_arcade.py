@@ -95,12 +95,20 @@ def test_a_failure_says_what_to_do_and_when(arcade):
     assert (raised.value.retryable, raised.value.retry_after) == (True, 1.5)
 
 
-@pytest.mark.parametrize("by_status", [True, False])
-def test_consent_is_asked_for_however_its_lack_is_told(arcade, by_status):
-    arcade.refuses_by_status = by_status
+@pytest.mark.parametrize("refusal", [0, 400, 403])
+def test_consent_is_asked_for_however_its_lack_is_told(arcade, refusal):
+    arcade.refusal = refusal
     with pytest.raises(AuthorizationNeededError, match="allow access to github") as raised:
         client(arcade, user_id="bob").call_tool("Github.Star", {"repo": "a/b"})
     assert raised.value.url == "https://arcade.example/consent/bob"
+
+
+@pytest.mark.parametrize("refusal", [401, 404, 429, 500])
+def test_other_failures_are_not_taken_for_a_lack_of_consent(arcade, refusal):
+    arcade.refusal = refusal
+    with pytest.raises(ExternalToolError, match=f"HTTP {refusal}"):
+        client(arcade, user_id="bob").call_tool("Github.Star", {"repo": "a/b"})
+    assert arcade.bodies("/v1/tools/authorize") == []
 
 
 def test_a_refusal_that_no_consent_would_lift_stays_what_it_is(arcade):

@@ -19,6 +19,7 @@ from toolcrib import (
     MissingExtraError,
     ScriptedEngine,
     ToolCall,
+    ToolContext,
     ToolcribWarning,
     ToolProgress,
     ToolResponse,
@@ -327,6 +328,31 @@ def test_an_async_call_tool_works_without_an_acall_tool():
             return name
 
     assert answer(Async()).text == "a"
+
+
+@pytest.mark.parametrize("colour", ["sync", "async", "acall_tool"])
+def test_a_call_method_with_a_context_parameter_is_given_the_context(colour):
+    class Sync(Catalogue):
+        def call_tool(self, name, arguments, *, context=None):
+            return {"user": context.deps, "id": context.call_id}
+
+    class Async(Catalogue):
+        async def call_tool(self, name, arguments, context):
+            return {"user": context.deps, "id": context.call_id}
+
+    class Preferred(Catalogue):
+        async def acall_tool(self, name, arguments, *, context=None):
+            return {"user": context.deps, "id": context.call_id}
+
+    client = {"sync": Sync, "async": Async, "acall_tool": Preferred}[colour]({"name": "a"})
+    tools = Toolset([ExternalToolProvider(client)])
+    (result,) = call_tools([ToolCall("7", "a")], tools, context=ToolContext(deps="ada"))
+    assert result.value == {"user": "ada", "id": "7"}
+
+
+def test_a_tool_that_takes_an_argument_named_context_is_not_given_another():
+    catalogue = Catalogue({"name": "a", "parameters": {"type": "object", "properties": {"context": {}}}})
+    assert answer(catalogue, arguments='{"context": 1}').value == {"name": "a", "arguments": {"context": 1}}
 
 
 def test_a_client_that_yields_tells_progress():

@@ -203,10 +203,21 @@ def test_pages_that_never_end_are_given_up(kind, server):
     "answer", [[], None, "text", 5, {}, {"output": 5, "os": 5}, {"output": {"error": "x"}}, [[[]]]]
 )
 def test_an_outcome_of_another_shape_ends_the_call_and_nothing_else(kind, server, answer):
-    definition = {"data": {}}
+    definition = {"data": {"key": "a"}}
     server.say(*([TOKEN, definition, answer] if repr(kind) == "Pipedream" else [definition, answer]))
     with suppress(ExternalToolError):  # what is no outcome is a failure, or nothing
         assert kind.make(server.url).call_tool(kind.name, kind.arguments) is None
+
+
+@every
+@pytest.mark.parametrize("answer", [[], None, "text", 5, {}])
+def test_a_tool_that_is_not_defined_is_an_error_and_not_remembered(kind, server, answer):
+    server.say(*([TOKEN] if repr(kind) == "Pipedream" else []), answer)
+    client = kind.make(server.url)
+    for _ in range(2):
+        with pytest.raises(ExternalToolError, match="does not say what"):
+            client.call_tool(kind.name, kind.arguments)
+    assert [asked.method for asked in server.asked].count("GET") == 2
 
 
 @every

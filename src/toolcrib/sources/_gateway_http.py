@@ -202,7 +202,7 @@ async def _server_sent(received: Received, what: str) -> AsyncIterator[Any]:
         if name == "progress":
             yield _progress(_json_or_text(data))
         elif name == "message":
-            yield _json_or_text(data)
+            yield _value(data, what, received.status)
 
 
 _STREAMS: Mapping[str, Callable[[Received, str], AsyncIterator[Any]]] = {
@@ -211,6 +211,19 @@ _STREAMS: Mapping[str, Callable[[Received, str], AsyncIterator[Any]]] = {
     "application/jsonl": _ndjson,
     "text/event-stream": _server_sent,
 }
+
+
+def _value(data: bytes, what: str, status: int) -> Any:
+    """Return the JSON or the text of a message."""
+    try:
+        return from_json(data, allow_inf_nan=False)
+    except ValueError:
+        pass
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        problem = f"{_GATEWAY} streamed text that is not UTF-8 for {what}"
+        raise ExternalToolError(problem, status=status) from None
 
 
 def _json_or_text(data: bytes) -> Any:

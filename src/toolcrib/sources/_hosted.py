@@ -11,7 +11,7 @@ from toolcrib._portal import portal
 from toolcrib._secrets import Secret
 from toolcrib.errors import AuthorizationNeededError, ExternalToolError
 from toolcrib.limits import CATALOGUE_SECONDS, MAX_TOOLS
-from toolcrib.sources._rest import Rest, plain
+from toolcrib.sources._rest import Rest, plain, segment
 from toolcrib.types import ToolContext
 
 __all__ = ["HostedTools", "UserId", "consent", "listed", "members", "names", "paged", "revealed", "text_of"]
@@ -21,7 +21,7 @@ UserId: TypeAlias = str | Callable[[ToolContext[Any]], str]
 
 
 class HostedTools:
-    """What the clients of hosted catalogues share; each says how it lists and how it calls.
+    """What the clients of hosted catalogues share; each says how it lists, finds and calls tools.
 
     Args:
         rest: The API.
@@ -81,7 +81,19 @@ class HostedTools:
             problem = f"{self._rest.title} did not list its tools within {CATALOGUE_SECONDS:g} seconds"
             raise ExternalToolError(problem, retryable=True) from None
 
+    async def _tool(self, name: str) -> Mapping[str, Any]:
+        """Return the catalogue's own definition of a tool, as it was listed, or else as it is now."""
+        if name not in self._known:
+            found = members(await self._find(segment(name, self._rest.title)))
+            if not found:
+                raise self._rest.failure(f"does not say what {name} is")
+            self._known[name] = found
+        return self._known[name]
+
     async def _list(self) -> list[Mapping[str, Any]]:
+        raise NotImplementedError
+
+    async def _find(self, segment: str) -> Any:
         raise NotImplementedError
 
     async def _call(self, name: str, arguments: dict[str, Any], user: str) -> Any:

@@ -140,7 +140,7 @@ class Rest:
     async def _fail(self, received: Received, what: str) -> NoReturn:
         body = await received.read(cut=True)
         try:
-            told = from_json(body)
+            told = from_json(body, allow_inf_nan=False)
         except ValueError:
             told = body.decode("utf-8", "replace")
         raise ExternalToolError(

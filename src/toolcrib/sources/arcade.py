@@ -8,7 +8,7 @@ from typing import Any
 from toolcrib._secrets import Secret
 from toolcrib.errors import ExternalToolError
 from toolcrib.sources._hosted import HostedTools, UserId, consent, listed, members, names, paged, revealed, text_of
-from toolcrib.sources._rest import Rest, segment
+from toolcrib.sources._rest import Rest
 
 __all__ = ["ArcadeClient"]
 
@@ -96,10 +96,8 @@ class ArcadeClient(HostedTools):
             raise await self._unauthorized(asked, error)
         raise error
 
-    async def _tool(self, name: str) -> Mapping[str, Any]:
-        if name not in self._known:
-            self._known[name] = members(await self._rest.ask("GET", f"/v1/tools/{segment(name, 'Arcade')}"))
-        return self._known[name]
+    async def _find(self, segment: str) -> Any:
+        return await self._rest.ask("GET", f"/v1/tools/{segment}")
 
     async def _unauthorized(self, asked: Mapping[str, Any], error: ExternalToolError) -> ExternalToolError:
         answer = members(await self._rest.ask("POST", "/v1/tools/authorize", body=asked))

@@ -93,12 +93,11 @@ class ComposioClient(HostedTools):
         return {"toolkit_versions": self._version or "latest"}
 
     async def _call(self, name: str, arguments: dict[str, Any], user: str) -> Any:
-        slug = segment(name, "Composio")
-        tool = await self._tool(name, slug)
+        tool = await self._tool(name)
         toolkit = text_of(members(tool, "toolkit").get("slug"))
         body = {"arguments": arguments, "user_id": user, "version": self._pinned(toolkit) or tool.get("version")}
         try:
-            answer = await self._rest.ask("POST", f"/api/v3.1/tools/execute/{slug}", body=body)
+            answer = await self._rest.ask("POST", f"/api/v3.1/tools/execute/{segment(name, 'Composio')}", body=body)
         except ExternalToolError as error:
             told = members(error.body, "error")
             if toolkit and _NOT_CONNECTED.search(f"{told.get('slug')} {told.get('name')} {told.get('message')}"):
@@ -113,11 +112,8 @@ class ComposioClient(HostedTools):
             raise await self._unconnected(toolkit, user, error)
         raise error
 
-    async def _tool(self, name: str, slug: str) -> Mapping[str, Any]:
-        if name not in self._known:
-            found = await self._rest.ask("GET", f"/api/v3.1/tools/{slug}", query=self._versions())
-            self._known[name] = members(found)
-        return self._known[name]
+    async def _find(self, segment: str) -> Any:
+        return await self._rest.ask("GET", f"/api/v3.1/tools/{segment}", query=self._versions())
 
     def _pinned(self, toolkit: str) -> str | None:
         return self._version.get(toolkit) if isinstance(self._version, Mapping) else self._version

@@ -11,7 +11,7 @@ from toolcrib._secrets import Secret
 from toolcrib.errors import ExternalToolError
 from toolcrib.sources._hosted import HostedTools, UserId, consent, listed, members, names, paged, revealed, text_of
 from toolcrib.sources._pipedream_props import apps_of, configured, missing, reloads, reserved, schema_of
-from toolcrib.sources._rest import Rest, segment
+from toolcrib.sources._rest import Rest
 
 __all__ = ["PipedreamClient"]
 
@@ -93,7 +93,7 @@ class PipedreamClient(HostedTools):
         return await paged(page, "Pipedream")
 
     async def _call(self, name: str, arguments: dict[str, Any], user: str) -> Any:
-        action = await self._action(name)
+        action = await self._tool(name)
         props = action.get("configurable_props")
         self._check(name, props, arguments)
         accounts = {prop: await self._account(app, user) for prop, app in apps_of(props).items()}
@@ -124,14 +124,11 @@ class PipedreamClient(HostedTools):
         dynamic = members(answer, "dynamicProps") or members(answer, "dynamic_props")
         return dynamic.get("id"), dynamic.get("configurableProps") or dynamic.get("configurable_props")
 
-    async def _action(self, name: str) -> Mapping[str, Any]:
-        if name not in self._known:
-            found = await self._ask("GET", f"/actions/{segment(name, 'Pipedream')}")
-            self._known[name] = members(found, "data")
-        return self._known[name]
+    async def _find(self, segment: str) -> Any:
+        return members(await self._ask("GET", f"/actions/{segment}")).get("data")
 
     async def _account(self, app: str, user: str) -> Mapping[str, Any]:
-        asked = {"external_user_id": user, "app": app}
+        asked = {"external_user_id": user, "app": app, "limit": _PAGE}
         found = listed(members(await self._ask("GET", "/accounts", query=asked)).get("data"))
         usable = [one for one in found if one.get("dead") is not True and one.get("healthy") is not False]
         usable.sort(key=lambda one: text_of(one.get("created_at")))
@@ -139,13 +136,9 @@ class PipedreamClient(HostedTools):
             return {"authProvisionId": usable[-1]["id"]}
         link = members(await self._ask("POST", "/tokens", body={"external_user_id": user}))
         url = text_of(link.get("connect_link_url"))
-        problem = f"has no usable account of {app} for {user!r}, and gave no link to connect one"
-        raise consent(
-            app,
-            url and f"{url}{'&' if '?' in url else '?'}app={quote(app, safe='')}",
-            user,
-            self._rest.failure(problem),
-        )
+        to_app = f"{url}{'&' if '?' in url else '?'}app={quote(app, safe='')}" if url else None
+        error = self._rest.failure(f"has no usable account of {app} for {user!r}, and gave no link to connect one")
+        raise consent(app, to_app, user, error)
 
     # -- tokens
 
