@@ -144,7 +144,11 @@ def test_serve_wants_the_token_of_the_environment(kit, command, monkeypatch):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ([], "say how: --gateway"),
+        ([], "say how: --mcp stdio"),
+        (["--mcp", "stdio", "--gateway"], "say how: --mcp stdio"),
+        (["--mcp", "carrier"], "say how: --mcp stdio"),
+        (["--mcp", "http", "--host", "0.0.0.0"], "refusing to serve on 0.0.0.0 without a token"),  # noqa: S104  # which is refused
+        (["--mcp", "http", "--gateway", "--host", "0.0.0.0"], "without a token"),  # noqa: S104  # which is refused
         (["--gateway", "--host", "0.0.0.0"], "refusing to serve on 0.0.0.0 without a token"),  # noqa: S104  # which is refused
         (["--gateway", "--host", "192.0.2.1", "--token", "x"], "cannot listen on 192.0.2.1:8000"),
         (["--gateway", "--port", "70000"], "a port is a number from 0 to 65535, not 70000"),
