@@ -76,8 +76,8 @@ def _blocks(item: Any) -> list[dict[str, Any]]:
     if isinstance(item, dict):
         members = cast("dict[str, Any]", item)
         item = members["text"] if members.get("type") == "text" and "text" in members else members
-    answer = answer_to(item)
-    return list(answer.parts) or [_text(answer.text)]
+    _, text, parts, _ = answer_to(item)
+    return list(parts) or [_text(text)]
 
 
 def _text(text: str) -> dict[str, Any]:
