@@ -9,6 +9,7 @@ from toolcrib.dispatch import acall_tools, call_tools
 from toolcrib.errors import (
     EngineError,
     ExternalToolError,
+    MCPConnectionError,
     MissingExtraError,
     NotSerializableError,
     TargetError,
@@ -70,10 +71,12 @@ if TYPE_CHECKING:
     from toolcrib.serve.gateway import gateway_app, serve_gateway
     from toolcrib.serve.mcp import mcp_app, mcp_server, serve_mcp
     from toolcrib.sources.gateway import ExternalToolProvider, ExternalToolSpec, JsonHttpExternalToolClient
+    from toolcrib.sources.mcp import MCP, MCPClient, MCPElicitation, MCPSampling
 
     __version__: str
 
 __all__ = [
+    "MCP",
     "Agent",
     "ApprovalExecutor",
     "BaseSkill",
@@ -94,6 +97,10 @@ __all__ = [
     "LLMEngine",
     "Limits",
     "LocalEngine",
+    "MCPClient",
+    "MCPConnectionError",
+    "MCPElicitation",
+    "MCPSampling",
     "Message",
     "MissingExtraError",
     "ModelReplied",
@@ -157,6 +164,10 @@ _LAZY = {
     "JsonHttpExternalToolClient": "toolcrib.sources.gateway",
     "LLMEngine": "toolcrib.engines.llm",
     "LocalEngine": "toolcrib.engines.local",
+    "MCP": "toolcrib.sources.mcp",
+    "MCPClient": "toolcrib.sources.mcp",
+    "MCPElicitation": "toolcrib.sources.mcp",
+    "MCPSampling": "toolcrib.sources.mcp",
     "RetryExecutor": "toolcrib.executors.retry",
     "ScriptedEngine": "toolcrib.engines.scripted",
     "TraceExecutor": "toolcrib.executors.trace",

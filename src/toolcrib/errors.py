@@ -10,7 +10,8 @@ The tree::
     ├── ToolExecutionError     (RuntimeError)  a tool ran and reported failure
     │   ├── ToolTimeoutError   (TimeoutError)  a tool did not finish before its deadline
     │   ├── ToolDeniedError                    a call was refused before it ran
-    │   └── ExternalToolError                  a tool gateway failed, or a tool behind it
+    │   ├── ExternalToolError                  a tool gateway failed, or a tool behind it
+    │   └── MCPConnectionError (ConnectionError)  an MCP server could not be reached, or was lost
     ├── NotSerializableError   (TypeError)     a value that JSON cannot carry, with its path
     ├── EngineError            (RuntimeError)  a model could not be reached or did not answer
     │   └── WeightsError                       a local model's weights could not be had
@@ -30,6 +31,7 @@ from typing import Any
 __all__ = [
     "EngineError",
     "ExternalToolError",
+    "MCPConnectionError",
     "MissingExtraError",
     "NotSerializableError",
     "TargetError",
@@ -104,6 +106,10 @@ class ExternalToolError(ToolExecutionError):
         super().__init__(message)
         self.status = status
         self.body = body
+
+
+class MCPConnectionError(ToolExecutionError, ConnectionError):
+    """An MCP server could not be reached, or was lost before it answered; a tool that fails there is none of these."""
 
 
 class NotSerializableError(ToolcribError, TypeError):
