@@ -137,7 +137,8 @@ def _toolcrib(
 ) -> None:
     """Write a tool once. Call it from any model, serve it anywhere, run it safely.
 
-    A TARGET names tools: path/to/file.py, package.module, either with :attribute, or the URL of a tool gateway.
+    A TARGET names tools: path/to/file.py, package.module, either with :attribute, a file that
+    holds mcpServers, or the URL of an MCP server or a tool gateway.
     """
 
 
@@ -256,7 +257,9 @@ def _serve(
         raise typer.BadParameter("say how: --mcp stdio, --mcp http, --gateway, or the last two together")
     if mcp == "stdio":
         claimed()  # before the targets are loaded, which may print
-    toolset = targets.resolve_all(target).prefixed(prefix).select(allow=allow or None, deny=deny or ())
+    found = targets.resolve_all(target)
+    toolset = found.prefixed(prefix).select(allow=allow or None, deny=deny or ())
+    found.watch(lambda _: toolset.refresh())
 
     def tell(url: str) -> None:
         also = f" and {url}/mcp" if mcp and gateway else ""

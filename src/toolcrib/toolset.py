@@ -84,7 +84,7 @@ class Toolset:
         self._entries = settled_entries(tools)
         self._known: dict[Hashable, tuple[Any, Any]] = {}
         self._warned: set[str] = set()
-        self._watchers: dict[object, Callable[[ToolsetChanges], None]] = {}
+        self._watchers: dict[object, Callable[[ToolsetChanges], object]] = {}
         self._snapshot = _Snapshot(self._collected(), {})
 
     # -- what it holds
@@ -237,7 +237,7 @@ class Toolset:
                 tell(changes)
         return changes
 
-    def watch(self, tell: Callable[[ToolsetChanges], None]) -> Callable[[], None]:
+    def watch(self, tell: Callable[[ToolsetChanges], object]) -> Callable[[], None]:
         """Have a function called after every refresh that changed something; return what ends that.
 
         Args:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import uvicorn
 
-from toolcrib.serve._listen import _bound
+from toolcrib.serve._listen import _after, _bound
 from toolcrib.serve.gateway import gateway_app
 
 
@@ -20,6 +20,8 @@ def serve_app() -> Iterator[Any]:
         bound = _bound("127.0.0.1", 0)
         port = bound.getsockname()[1]
         server = uvicorn.Server(uvicorn.Config(app, log_level="warning"))
+        if (close := getattr(app.state, "close", None)) is not None:
+            server.shutdown = _after(close, server.shutdown)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, daemon=True)
         thread.start()
         running.append((server, thread))
