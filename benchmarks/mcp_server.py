@@ -24,10 +24,10 @@ from typing import Any
 
 from toolcrib import serve_mcp
 
-ROUNDS = 9
-CALLS = 40  # in one run
+ROUNDS = 31
+CALLS = 10  # in one run
 CLIENTS = 32
-CALLS_OF_EACH = 4
+CALLS_OF_EACH = 1
 NAMES = ("ours", "bare")
 
 
@@ -73,6 +73,7 @@ def serve(name: str, transport: str) -> None:
         # the same kind of socket as ours, which does not wait for more before it sends
         bound = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         bound.bind(("127.0.0.1", 0))
+        bound.listen(2048)
         say(f"http://127.0.0.1:{bound.getsockname()[1]}/mcp")
         uvicorn.Server(config).run(sockets=[bound])
     else:

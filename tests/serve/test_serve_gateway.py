@@ -218,7 +218,7 @@ def post(url, content=b"{}", name="math.add", **headers):
         (b"{not json", "not valid JSON"),
         (b"[1]", "must be a JSON object"),
         (b'{"arguments": [1]}', "with an object of arguments"),
-        (b'{"arguments": {"a": 1, "a": 2}}', "twice"),
+        (b'{"arguments": {"a": 1, "a": 2}}', "duplicate key"),
         (b'{"arguments": {"a": NaN}}', "not valid JSON"),
         (b'{"arguments": "\xff"}', "not UTF-8"),
         (b'{"arguments": {"a": ' + b"[" * 500 + b"]" * 500 + b"}}", ""),

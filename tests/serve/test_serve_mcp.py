@@ -15,7 +15,7 @@ from served_tools import IMAGE, TOKEN, TOOLS, add
 from starlette.applications import Starlette
 from starlette.routing import Mount
 
-from toolcrib import Limits, Tool, Toolset
+from toolcrib import Limits, Tool, ToolContext, Toolset
 from toolcrib.events import ToolFinished, ToolProgress
 from toolcrib.serve.mcp import mcp_app, mcp_server, serve_mcp
 
@@ -171,17 +171,22 @@ async def test_a_call_has_a_deadline(serve_mcp_at, era):
 async def test_progress_reaches_the_client_before_the_answer(serve_mcp_at, era):
     heard, events = [], []
 
+    async def hurries(context: ToolContext) -> None:
+        context.progress(1)
+
     async def hear(progress, total, message):
         heard.append((progress, total, message))
 
-    async with connected(serve_mcp_at(TOOLS, on_event=events.append), era) as client:
+    async with connected(serve_mcp_at([*TOOLS, hurries], on_event=events.append), era) as client:
         result = await client.call_tool("steps", {}, progress_callback=hear)
         told = list(heard)
         await client.call_tool("steps", {})
+        await client.call_tool("hurries", {}, progress_callback=hear)
+    assert heard.pop() == (1, None, None)
     assert result.content[0].text == "done"
     assert told == heard == [(1, 3, "step 1"), (2, 3, "step 2"), (3, 3, "step 3")]
-    assert sum(isinstance(event, ToolProgress) for event in events) == 10
-    assert [event.result.kind for event in events if isinstance(event, ToolFinished)] == ["ok", "ok"]
+    assert sum(isinstance(event, ToolProgress) for event in events) == 11
+    assert [event.result.kind for event in events if isinstance(event, ToolFinished)] == ["ok"] * 3
 
 
 @pytest.mark.anyio

@@ -310,8 +310,8 @@ def _value(result: ToolResult, limits: Limits) -> Any:
 
 
 def _piece(item: Any, limits: Limits) -> Any:
-    answer = answer_to(item, limits)
-    return answer.parts[0] if answer.parts else answer.text
+    _, text, parts, _ = answer_to(item, limits)
+    return parts[0] if parts else text
 
 
 def _event(name: str, data: bytes) -> bytes:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import itertools
 import math
 import signal
 import sys
 import threading
 import uuid
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from functools import partial
 from importlib.metadata import version as version_of
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
@@ -28,7 +29,7 @@ from toolcrib.serve._guard import LOOPBACK_HOSTS, Guard, secret_token
 from toolcrib.serve._listen import check_exposure, default_hosts, listen, most_bytes
 from toolcrib.serve._sessions import Sessions
 from toolcrib.toolset import Toolset
-from toolcrib.types import Secret, ToolCall, ToolResult
+from toolcrib.types import Secret, ToolCall
 
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
@@ -99,11 +100,26 @@ def mcp_server(
         on_subscriptions_listen=served.listen,
         **handlers,
     )
+    server.middleware[:] = [_while_traced(step) for step in server.middleware]
     server.add_notification_handler("notifications/initialized", NotificationParams, served.join)
     # The SDK's transports ask for it, without saying that the list may change.
     describe: Any = partial(server.create_initialization_options, NotificationOptions(tools_changed=True))
     server.create_initialization_options = describe
     return server
+
+
+def _while_traced(step: Any) -> Any:
+    """Return the SDK's tracing so that it costs nothing where nobody traces, and any other step as it is."""
+    from opentelemetry.trace import ProxyTracerProvider, get_tracer_provider
+
+    if type(step).__name__ != "OpenTelemetryMiddleware":
+        return step
+
+    async def traced(context: _Context, call_next: Callable[[_Context], Awaitable[Any]]) -> Any:
+        is_traced = not isinstance(get_tracer_provider(), ProxyTracerProvider)
+        return await (step(context, call_next) if is_traced else call_next(context))
+
+    return traced
 
 
 def mcp_app(
@@ -151,7 +167,8 @@ def mcp_app(
         expose_headers=["mcp-session-id", "mcp-protocol-version", "www-authenticate"],
     )
     guard = Middleware(Guard, token=secret, hosts=tuple(hosts), origins=origins, public=())
-    app = Starlette(routes=[Route(path, sessions)], middleware=[cors, guard], lifespan=sessions.lifespan)
+    middleware = [cors, guard] if origins else [guard]
+    app = Starlette(routes=[Route(path, sessions)], middleware=middleware, lifespan=sessions.lifespan)
     app.state.close = sessions.close
     return app
 
@@ -233,6 +250,7 @@ class _Served:
         self._executor = executor
         self._on_event = on_event
         self._page_size = page_size
+        self._calls, self._number = uuid.uuid4().hex, itertools.count(1)
 
     async def join(self, context: _Context, _params: NotificationParams | None) -> None:
         context.lifespan_context.join(context)
@@ -255,31 +273,57 @@ class _Served:
         name = definitions(self.toolset).canonical.get(params.name)
         if name is None:
             raise _invalid(_not_found(params.name, self.toolset))
-        call = ToolCall(uuid.uuid4().hex, name, params.arguments or {})
-        wants_progress = context.meta is not None and "progress_token" in context.meta
-        result = await (self._told(context, call) if wants_progress else self._answer(call, self._on_event))
+        call = ToolCall(f"{self._calls}-{next(self._number)}", name, params.arguments or {})
+        reports = _Reports(context, self._on_event)
+        try:
+            result = await dispatch.acall(
+                call, self.toolset, limits=self._limits, executor=self._executor, on_event=reports.hear
+            )
+            await reports.told()
+        finally:
+            reports.close()
         return {**_COMPLETE, **call_result(result, any_value=context.protocol_version in _modern())}
 
-    async def _answer(self, call: ToolCall, on_event: Callable[[Event], None] | None) -> ToolResult:
-        return await dispatch.acall(call, self.toolset, limits=self._limits, executor=self._executor, on_event=on_event)
 
-    async def _told(self, context: _Context, call: ToolCall) -> ToolResult:
-        loop, news = asyncio.get_running_loop(), asyncio.Queue[ToolProgress | None]()
+class _Reports:
+    """What a tool reports on its way, passed on to the client; free for a tool that reports nothing."""
 
-        def hear(event: Event) -> None:
-            if self._on_event is not None:
-                self._on_event(event)
-            if isinstance(event, ToolProgress) and news.qsize() < _MOST_WAITING:
-                loop.call_soon_threadsafe(news.put_nowait, event)
+    def __init__(self, context: _Context, on_event: Callable[[Event], None] | None) -> None:
+        self._context = context
+        self._on_event = on_event
+        self._loop = asyncio.get_running_loop()
+        self._home = threading.get_ident()
+        self._news: asyncio.Queue[ToolProgress | None] | None = None
+        self._telling: asyncio.Task[None] | None = None
 
-        telling = asyncio.create_task(_tell(context, news))
-        try:
-            result = await self._answer(call, hear)
-            news.put_nowait(None)
-            await telling
-        finally:
-            telling.cancel()
-        return result
+    def hear(self, event: Event) -> None:
+        """Take an event, from any thread."""
+        if self._on_event is not None:
+            self._on_event(event)
+        if not isinstance(event, ToolProgress):
+            return
+        if threading.get_ident() == self._home:
+            self._note(event)
+        else:
+            self._loop.call_soon_threadsafe(self._note, event)
+
+    def _note(self, event: ToolProgress) -> None:
+        if self._news is None:
+            self._news = asyncio.Queue()
+            self._telling = asyncio.create_task(_tell(self._context, self._news))
+        if self._news.qsize() < _MOST_WAITING:
+            self._news.put_nowait(event)
+
+    async def told(self) -> None:
+        """Wait until the client has been told everything."""
+        if self._news is not None and self._telling is not None:
+            self._news.put_nowait(None)
+            await self._telling
+
+    def close(self) -> None:
+        """Tell no more."""
+        if self._telling is not None:
+            self._telling.cancel()
 
 
 async def _tell(context: _Context, news: asyncio.Queue[ToolProgress | None]) -> None:
