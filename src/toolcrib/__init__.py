@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from toolcrib.dispatch import acall_tools, call_tools
 from toolcrib.errors import (
+    AuthorizationNeededError,
     EngineError,
     ExternalToolError,
     MCPConnectionError,
@@ -70,8 +71,11 @@ if TYPE_CHECKING:
     from toolcrib.executors.trace import TraceExecutor
     from toolcrib.serve.gateway import gateway_app, serve_gateway
     from toolcrib.serve.mcp import mcp_app, mcp_server, serve_mcp
+    from toolcrib.sources.arcade import ArcadeClient
+    from toolcrib.sources.composio import ComposioClient
     from toolcrib.sources.gateway import ExternalToolProvider, ExternalToolSpec, JsonHttpExternalToolClient
     from toolcrib.sources.mcp import MCP, MCPClient, MCPElicitation, MCPSampling
+    from toolcrib.sources.pipedream import PipedreamClient
 
     __version__: str
 
@@ -79,7 +83,10 @@ __all__ = [
     "MCP",
     "Agent",
     "ApprovalExecutor",
+    "ArcadeClient",
+    "AuthorizationNeededError",
     "BaseSkill",
+    "ComposioClient",
     "Effect",
     "Engine",
     "EngineError",
@@ -106,6 +113,7 @@ __all__ = [
     "ModelReplied",
     "NativeTool",
     "NotSerializableError",
+    "PipedreamClient",
     "Reply",
     "RetryExecutor",
     "Role",
@@ -159,6 +167,8 @@ __all__ = [
 _LAZY = {
     "Agent": "toolcrib.agent",
     "ApprovalExecutor": "toolcrib.executors.approval",
+    "ArcadeClient": "toolcrib.sources.arcade",
+    "ComposioClient": "toolcrib.sources.composio",
     "ExternalToolProvider": "toolcrib.sources.gateway",
     "ExternalToolSpec": "toolcrib.sources.gateway",
     "JsonHttpExternalToolClient": "toolcrib.sources.gateway",
@@ -168,6 +178,7 @@ _LAZY = {
     "MCPClient": "toolcrib.sources.mcp",
     "MCPElicitation": "toolcrib.sources.mcp",
     "MCPSampling": "toolcrib.sources.mcp",
+    "PipedreamClient": "toolcrib.sources.pipedream",
     "RetryExecutor": "toolcrib.executors.retry",
     "ScriptedEngine": "toolcrib.engines.scripted",
     "TraceExecutor": "toolcrib.executors.trace",

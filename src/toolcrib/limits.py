@@ -9,6 +9,7 @@ __all__ = [
     "CATALOGUE_SECONDS",
     "CONNECT_SECONDS",
     "DEFAULT_LIMITS",
+    "HANDSHAKE_SECONDS",
     "MAX_HTTP_BYTES",
     "MAX_INPUT_ROUNDS",
     "MAX_LOG_TAIL_BYTES",
@@ -36,7 +37,7 @@ MODEL_REQUEST_SECONDS = 600.0
 CATALOGUE_SECONDS = 60.0
 
 #: Seconds an MCP server has to start and to agree on a protocol.
-CONNECT_SECONDS = 30.0
+HANDSHAKE_SECONDS = 30.0
 
 #: Pages of one list of tools.
 MAX_PAGES = 1_000
@@ -49,6 +50,9 @@ MAX_LOG_TAIL_BYTES = 4_000
 
 #: Times an MCP server may ask for something before it answers one call.
 MAX_INPUT_ROUNDS = 10
+
+#: Seconds until the next of several addresses of a host is tried.
+CONNECT_SECONDS = 3.0
 
 #: Bytes of one HTTP body, either way, after decompression.
 MAX_HTTP_BYTES = 20_000_000

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
 import subprocess
@@ -17,7 +18,7 @@ from starlette.applications import Starlette
 from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from toolcrib import MCPClient, MCPConnectionError, ToolExecutionError, Toolset, ToolTimeoutError
+from toolcrib import MCP, MCPClient, MCPConnectionError, ToolExecutionError, Toolset, ToolTimeoutError
 from toolcrib.sources import _mcp_connection, _mcp_list
 
 
@@ -68,7 +69,7 @@ def test_a_server_that_stops_reading_costs_each_call_its_own_time():
 
 
 def test_a_server_that_says_nothing_at_all_is_given_up(monkeypatch):
-    monkeypatch.setattr(_mcp_connection, "CONNECT_SECONDS", 0.5)
+    monkeypatch.setattr(_mcp_connection, "HANDSHAKE_SECONDS", 0.5)
     with pytest.raises(MCPConnectionError, match=r"did not agree on a session within 0\.5 seconds"):
         MCPClient({"mcpServers": {"mute": entry(mute=True)}})
 
@@ -99,6 +100,10 @@ WAYS = {
 
 
 async def endpoint(request):
+    if "locked" in request.query_params:
+        return PlainTextResponse("who are you?", 401)
+    if request.method == "DELETE" and "deaf" in request.query_params:
+        await asyncio.sleep(600)
     if request.method != "POST":
         return PlainTextResponse("no", 405)
     message = await request.json()
@@ -107,7 +112,8 @@ async def endpoint(request):
         return Response(status_code=202)
 
     def answer(result, status=200, key="result"):
-        return JSONResponse({"jsonrpc": "2.0", "id": number, key: result}, status)
+        session = {"Mcp-Session-Id": "one"} if "deaf" in request.query_params else None
+        return JSONResponse({"jsonrpc": "2.0", "id": number, key: result}, status, session)
 
     if message["method"] == "initialize":
         info = {"name": "web", "version": "1"}
@@ -146,6 +152,21 @@ def test_an_http_server_that_misbehaves_fails_the_call_alone(web, name, why):
     with pytest.raises(ToolExecutionError, match=why):
         web.call_tool(name, timeout=20)
     assert web.call_tool("fine") == "fine"
+
+
+def test_a_server_that_wants_other_credentials_is_told_with_its_status(web):
+    url = web._servers[0].connection._place.url
+    with pytest.raises(MCPConnectionError, match="answered with HTTP 401") as caught:
+        MCP.http("web", f"{url}?locked", headers={"Authorization": "Bearer not-this-one"}, allow="*")
+    assert "not-this-one" not in str(caught.value)
+
+
+def test_a_server_that_does_not_hear_the_end_of_a_session_does_not_hold_it_up(web):
+    url = web._servers[0].connection._place.url
+    client = MCPClient(f"{url}?deaf")
+    began = time.monotonic()
+    client.close()
+    assert time.monotonic() - began < 5
 
 
 def test_a_server_without_tools_has_none(web):

@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from toolcrib.errors import MCPConnectionError
-from toolcrib.limits import CONNECT_SECONDS, MAX_INPUT_ROUNDS
+from toolcrib.limits import HANDSHAKE_SECONDS, MAX_INPUT_ROUNDS
 from toolcrib.results import clean
 from toolcrib.sources._mcp_line import Line
 from toolcrib.sources._mcp_places import Place
@@ -171,13 +171,15 @@ class Connection:
         if self._session is not None:
             self._session.line.over.set()
         if owners := [owner for owner in self._owners if owner.get_loop() is asyncio.get_running_loop()]:
-            await asyncio.wait(owners)
+            _, late = await asyncio.wait(owners, timeout=_CLOSING_SECONDS)
+            for owner in late:
+                owner.cancel()
 
     # -- the owner
 
     async def _start(self) -> _Session:
         try:
-            async with asyncio.timeout(CONNECT_SECONDS):
+            async with asyncio.timeout(HANDSHAKE_SECONDS):
                 try:
                     return await self._owned(self._mode)
                 except _EndedError as error:
@@ -189,7 +191,7 @@ class Connection:
             raise MCPConnectionError(f"MCP server '{self.name}' {error}") from error.__cause__
         except TimeoutError:
             raise MCPConnectionError(
-                f"MCP server '{self.name}' did not agree on a session within {CONNECT_SECONDS:g} seconds"
+                f"MCP server '{self.name}' did not agree on a session within {HANDSHAKE_SECONDS:g} seconds"
                 f"{_last_words(self._line)}"
             ) from None
 
@@ -242,6 +244,7 @@ class Connection:
 
 _MOST_ATTEMPTS = 2
 _PING_SECONDS = 10.0
+_CLOSING_SECONDS = 10.0
 
 
 class _EndedError(Exception):
@@ -262,6 +265,8 @@ class _EndedError(Exception):
         told = f"could not be connected to: {type(error).__name__}: {error}"
         if isinstance(error, OSError) and error.filename is not None:
             told = f"could not be started: {error.strerror}: {error.filename}"
+        elif line.refusal is not None:
+            told = f"could not be connected to: it answered with HTTP {line.refusal}"
         elif line.exit_code is not None:
             told = f"ended before a session was agreed on (exit code {line.exit_code})"
         ended = cls(told + _last_words(line))

@@ -16,6 +16,7 @@ class Line:
         self.over = asyncio.Event()  # the server says nothing any more
         self.forgotten = False  # the server has said that it does not know the session
         self.exit_code: int | None = None
+        self.refusal: int | None = None  # the HTTP status of the last answer that was none
         self._tail = bytearray()
 
     def log(self, data: bytes) -> None:

@@ -9,10 +9,10 @@ from toolcrib.errors import ToolExecutionError
 from toolcrib.limits import MAX_NAME_CHARS, MAX_PAGES, MAX_TOOLS
 from toolcrib.results import clean
 from toolcrib.schema.jsonschema import compiled
+from toolcrib.sources._annotations import effect_of
 from toolcrib.tools import Tool
-from toolcrib.types import Effect
 
-__all__ = ["Listing", "effect_of", "listed", "tool_of", "value_of"]
+__all__ = ["Listing", "listed", "tool_of", "value_of"]
 
 _Ask = Callable[[Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
 
@@ -97,18 +97,6 @@ def tool_of(raw: Mapping[str, Any], prefix: str, func: Callable[..., Any], *, va
     if validate:
         compiled(tool.input_schema)  # which refuses what is no schema, before a model is shown it
     return tool.replace(original_name=name, output_schema=output if isinstance(output, dict) else None)
-
-
-def effect_of(annotations: Any) -> Effect | None:
-    """Return what a server claims that a call does to the world; None where it does not say."""
-    hints: Mapping[str, Any] = cast("Mapping[str, Any]", annotations) if isinstance(annotations, Mapping) else {}
-    if hints.get("readOnlyHint") is True:
-        return "read"
-    if hints.get("destructiveHint") is True:
-        return "destructive"
-    if hints.get("idempotentHint") is True:
-        return "idempotent"
-    return "write" if hints.get("destructiveHint") is False else None
 
 
 # -- results

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
 import re
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, cast
@@ -15,7 +16,7 @@ from urllib.parse import urlsplit
 from toolcrib._http import is_loopback
 from toolcrib._secrets import Secret
 from toolcrib.errors import MissingExtraError
-from toolcrib.limits import CONNECT_SECONDS, MAX_MESSAGE_BYTES
+from toolcrib.limits import HANDSHAKE_SECONDS, MAX_MESSAGE_BYTES
 from toolcrib.sources._mcp_line import Line
 from toolcrib.sources._mcp_stdio import stdio_streams
 
@@ -105,6 +106,8 @@ class Remote:
         from mcp.client.streamable_http import streamable_http_client
 
         async def look(response: httpx2.Response) -> None:
+            if response.status_code >= _BAD_REQUEST:
+                line.refusal = response.status_code
             if response.status_code == _NOT_FOUND and "mcp-session-id" in response.request.headers:
                 line.forgotten = True
             _bound(response)
@@ -112,10 +115,10 @@ class Remote:
         headers = {**{name: _revealed(value) for name, value in self.headers.items()}, **_PLAIN}
         async with httpx2.AsyncClient(
             headers=headers,
-            timeout=httpx2.Timeout(None, connect=CONNECT_SECONDS),  # each call has a deadline of its own
+            timeout=httpx2.Timeout(None, connect=HANDSHAKE_SECONDS),  # each call has a deadline of its own
             limits=httpx2.Limits(max_connections=None, max_keepalive_connections=_KEPT_CONNECTIONS),
             trust_env=not is_loopback(urlsplit(self.url).hostname or ""),
-            event_hooks={"response": [look]},
+            event_hooks={"request": [_hasten], "response": [look]},
         ) as client:
             transport = streamable_http_client(self.url, http_client=client, max_sse_event_size=MAX_MESSAGE_BYTES)
             async with transport as streams:
@@ -124,10 +127,27 @@ class Remote:
 
 _PLAIN = {"Accept-Encoding": "identity"}  # what is not compressed is as large as it looks
 _KEPT_CONNECTIONS = 32
-_NOT_FOUND = 404
+_BAD_REQUEST, _NOT_FOUND = 400, 404
+_FAREWELL_SECONDS = 2.0
+
+
+async def _hasten(request: httpx2.Request) -> None:
+    """Give a server little time to hear that a session is over; nobody waits for that answer under a deadline."""
+    if request.method == "DELETE":
+        request.extensions["timeout"] = dict.fromkeys(("connect", "read", "write", "pool"), _FAREWELL_SECONDS)
 
 
 def _bound(response: httpx2.Response) -> None:
+    import httpx2
+
+    if response.headers.get("content-encoding", "identity") != "identity":
+        raise httpx2.DecodingError("the server compressed what it was asked to send plain")
+    if not response.headers.get("content-type", "").startswith("text/event-stream"):  # whose events are bounded
+        response.stream = _bounded_body()(response.stream)
+
+
+@functools.cache
+def _bounded_body() -> Callable[[Any], httpx2.AsyncByteStream]:
     import httpx2
 
     class Bounded(httpx2.AsyncByteStream):
@@ -147,10 +167,7 @@ def _bound(response: httpx2.Response) -> None:
         async def aclose(self) -> None:
             await self._body.aclose()
 
-    if response.headers.get("content-encoding", "identity") != "identity":
-        raise httpx2.DecodingError("the server compressed what it was asked to send plain")
-    if not response.headers.get("content-type", "").startswith("text/event-stream"):  # whose events are bounded
-        response.stream = Bounded(response.stream)
+    return Bounded
 
 
 @dataclass(frozen=True, slots=True)

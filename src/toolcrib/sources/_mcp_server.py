@@ -8,8 +8,9 @@ from typing import Any
 
 from toolcrib.errors import MCPConnectionError, ToolExecutionError, ToolTimeoutError
 from toolcrib.limits import CATALOGUE_SECONDS
+from toolcrib.sources._annotations import effect_of
 from toolcrib.sources._mcp_connection import Connection, Handlers
-from toolcrib.sources._mcp_list import Listing, effect_of, listed
+from toolcrib.sources._mcp_list import Listing, listed
 from toolcrib.sources._mcp_places import Place, Remote
 from toolcrib.tools import Tool
 from toolcrib.types import ToolContext

@@ -8,14 +8,15 @@ import os
 import re
 import signal
 from asyncio.subprocess import PIPE, Process
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping
+from typing import TYPE_CHECKING, Any, Self
 
 from toolcrib.limits import MAX_MESSAGE_BYTES
 from toolcrib.sources._mcp_line import Line
 
 if TYPE_CHECKING:
-    from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+    from types import TracebackType
+
     from mcp.client._transport import TransportStreams
     from mcp.shared.message import SessionMessage
     from mcp_types import JSONRPCMessage
@@ -44,7 +45,6 @@ async def stdio_streams(
         OSError: It cannot be started.
         ValueError: The command or a variable has a NUL in it.
     """
-    import anyio
     from mcp.client.stdio import get_default_environment
 
     process = await asyncio.create_subprocess_exec(
@@ -58,67 +58,74 @@ async def stdio_streams(
         limit=MAX_MESSAGE_BYTES,
         start_new_session=True,  # so that its children can be ended with it
     )
-    to_session, from_server = anyio.create_memory_object_stream["SessionMessage | Exception"](0)
-    to_server, from_session = anyio.create_memory_object_stream["SessionMessage"](_WAITING_MESSAGES)
-    pumps = [
-        asyncio.create_task(_listen(process, to_session, line)),
-        asyncio.create_task(_speak(process, from_session)),
-        asyncio.create_task(_keep_log(process, line)),
-    ]
+    stdin, stdout, stderr = process.stdin, process.stdout, process.stderr
+    assert stdin is not None and stdout is not None and stderr is not None  # noqa: S101, PT018  # asked for with PIPE
+    logging = asyncio.create_task(_read_all(stderr, line.log))
     try:
-        yield from_server, to_server
+        yield _Heard(stdout, line), _Said(stdin)
     finally:
-        with anyio.CancelScope(shield=True):
-            await _end(process)
-            line.exit_code = process.returncode
-            await asyncio.wait(pumps, timeout=_LAST_WORDS_SECONDS)
-            for pump in pumps:
-                pump.cancel()
-            await asyncio.gather(*pumps, return_exceptions=True)
-            for stream in (to_session, from_server, to_server, from_session):
-                stream.close()
-            # a descendant that left the group may hold the pipes open for ever
-            getattr(getattr(process, "_transport", None), "close", lambda: None)()
+        await _shielded(_end(process, stdin, stdout))
+        line.exit_code = process.returncode
+        await asyncio.wait([logging], timeout=_LAST_WORDS_SECONDS)
+        logging.cancel()
+        # a descendant that left the group may hold the pipes open for ever
+        getattr(getattr(process, "_transport", None), "close", lambda: None)()
 
 
-_WAITING_MESSAGES = 64  # a cancellation must not have to wait for a server that reads nothing
 _LAST_WORDS_SECONDS = 0.2
 
 
-# -- what it says
-
-
-async def _listen(
-    process: Process,
-    session: MemoryObjectSendStream[SessionMessage | Exception],
-    line: Line,
-) -> None:
+async def _shielded(coroutine: Coroutine[Any, Any, None]) -> None:
     import anyio
 
-    stdout = process.stdout
-    assert stdout is not None  # noqa: S101  # asked for with PIPE
-    try:
-        async with session:
-            try:
-                async for message in _messages(stdout, line):
-                    await session.send(message)
-            finally:
-                line.over.set()  # before the session learns of it
-    except (anyio.BrokenResourceError, anyio.ClosedResourceError):
-        pass  # the session has left
-    while await stdout.read(_CHUNK):  # or a server that still writes could not end
-        pass
+    with anyio.CancelScope(shield=True):
+        await coroutine
 
 
-async def _keep_log(process: Process, line: Line) -> None:
-    while process.stderr is not None and (data := await process.stderr.read(_CHUNK)):
-        line.log(data)
+async def _read_all(pipe: asyncio.StreamReader, take: Callable[[bytes], None] = lambda _: None) -> None:
+    while data := await pipe.read(_CHUNK):
+        take(data)
 
 
 _CHUNK = 65_536
 
 
-async def _messages(stdout: asyncio.StreamReader, line: Line) -> AsyncIterator[SessionMessage]:
+# -- what it says
+
+
+class _Heard:
+    """What a server says, as the stream a session reads; the end of it is the end of the line."""
+
+    def __init__(self, stdout: asyncio.StreamReader, line: Line) -> None:
+        self._messages = _messages(stdout, line)
+        self._line = line
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> SessionMessage | Exception:
+        try:
+            return await anext(self._messages)
+        except StopAsyncIteration:
+            self._line.over.set()  # before the session learns of it
+            raise
+
+    async def receive(self) -> SessionMessage | Exception:
+        return await anext(self)
+
+    async def aclose(self) -> None:
+        await self._messages.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, exc_type: type[BaseException] | None, exc_val: BaseException | None, exc_tb: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+
+async def _messages(stdout: asyncio.StreamReader, line: Line) -> AsyncGenerator[SessionMessage]:
     """Yield the messages among the lines; a line that is none is kept in the log, one too long is answered for."""
     from mcp.shared.message import SessionMessage
 
@@ -192,30 +199,45 @@ _MOST_SKIPPED = 5 * MAX_MESSAGE_BYTES  # after which no end of the line is waite
 # -- what it is told
 
 
-async def _speak(process: Process, messages: MemoryObjectReceiveStream[SessionMessage]) -> None:
-    stdin = process.stdin
-    assert stdin is not None  # noqa: S101  # asked for with PIPE
-    with contextlib.suppress(OSError):  # it no longer reads; that it has ended shows on its stdout
-        async with messages:
-            async for message in messages:
-                text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
-                stdin.write(text.encode() + b"\n")
-                await stdin.drain()
+class _Said:
+    """What a session writes; a server that does not read holds up requests, but no cancellation."""
+
+    def __init__(self, stdin: asyncio.StreamWriter) -> None:
+        self._stdin = stdin
+
+    async def send(self, item: SessionMessage, /) -> None:
+        message = item.message
+        self._stdin.write(message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n")
+        if hasattr(message, "id"):
+            with contextlib.suppress(OSError):  # it no longer reads; that it has ended shows on its stdout
+                await self._stdin.drain()
+
+    async def aclose(self) -> None:
+        """Leave the pipe to the end of the process."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, exc_type: type[BaseException] | None, exc_val: BaseException | None, exc_tb: TracebackType | None
+    ) -> None:
+        await self.aclose()
 
 
 # -- its end
 
 
-async def _end(process: Process) -> None:
+async def _end(process: Process, stdin: asyncio.StreamWriter, stdout: asyncio.StreamReader) -> None:
     """Ask politely, then less so; what the server started ends with it."""
-    if process.stdin is not None:
-        process.stdin.close()
+    stdin.close()
+    draining = asyncio.create_task(_read_all(stdout))  # or a server that still writes could not end
     for name, patience in _FAREWELL:
         if name is not None:
             _signal(process, name)
         if await _has_ended(process, patience):
             break
     _signal(process, "SIGKILL")
+    draining.cancel()
 
 
 _FAREWELL = ((None, 1.5), ("SIGTERM", 1.0), ("SIGKILL", 1.0))  # together less than the portal waits at exit
