@@ -5,7 +5,7 @@ export PYTHON
 BIN := .venv/bin
 DEV := -e '.[all]' --group test --group check -c constraints.txt
 
-.PHONY: help demo test nightly check docs bench format clean
+.PHONY: help demo test nightly check conformance docs bench format clean
 
 help: ## list what can be made
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST)
@@ -25,6 +25,9 @@ check: .venv/installed-dev ## format, lint, types, architecture, documentation
 	$(BIN)/pyright
 	$(BIN)/pytest --quiet tests/test_architecture.py tests/test_project_files.py
 	$(BIN)/zensical build --clean --strict
+
+conformance: .venv/installed-dev ## run the official MCP conformance suite (needs npm once)
+	@$(BIN)/python tests/conformance/run.py
 
 docs: .venv/installed-dev ## build the documentation into site/
 	$(BIN)/zensical build --clean --strict

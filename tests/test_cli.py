@@ -8,9 +8,11 @@ import signal
 import subprocess
 import sys
 import textwrap
+import time
 from pathlib import Path
 from typing import NamedTuple
 
+import httpx2
 import pytest
 from typer.testing import CliRunner
 
@@ -144,7 +146,11 @@ def test_serve_wants_the_token_of_the_environment(kit, command, monkeypatch):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ([], "say how: --gateway"),
+        ([], "say how: --mcp stdio"),
+        (["--mcp", "stdio", "--gateway"], "say how: --mcp stdio"),
+        (["--mcp", "carrier"], "say how: --mcp stdio"),
+        (["--mcp", "http", "--host", "0.0.0.0"], "refusing to serve on 0.0.0.0 without a token"),  # noqa: S104  # which is refused
+        (["--mcp", "http", "--gateway", "--host", "0.0.0.0"], "without a token"),  # noqa: S104  # which is refused
         (["--gateway", "--host", "0.0.0.0"], "refusing to serve on 0.0.0.0 without a token"),  # noqa: S104  # which is refused
         (["--gateway", "--host", "192.0.2.1", "--token", "x"], "cannot listen on 192.0.2.1:8000"),
         (["--gateway", "--port", "70000"], "a port is a number from 0 to 65535, not 70000"),
@@ -154,6 +160,63 @@ def test_serve_says_what_is_missing(command, words, said):
     done = command("serve", "kit.py:add", *words)
     assert done.status == 2
     assert said in " ".join(done.err.replace("│", " ").split())
+
+
+@pytest.mark.parametrize(
+    ("options", "places"),
+    [(["--mcp", "http"], ["mcp"]), (["--mcp", "http", "--gateway"], ["tools", "mcp"])],
+)
+def test_serve_offers_the_tools_over_mcp(kit, command, monkeypatch, options, places):
+    monkeypatch.setenv("TOOLCRIB_SERVE_TOKEN", "a-secret-token")
+    words = ["--prefix", "kit.", "--allow", "kit.a*", "--allow", "kit.book", "--deny", "*.book"]
+    process = started("serve", "kit.py", *options, "--port", "0", *words, cwd=kit.parent)
+    try:
+        said = process.stderr.readline()
+        [base] = set(re.findall(r"http://127\.0\.0\.1:\d+", said))
+        assert said == f"1 tool at {' and '.join(f'{base}/{place}' for place in places)}\n"
+        ask = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": MODERN}
+        headers = {"accept": "application/json, text/event-stream", "mcp-protocol-version": "2026-07-28"}
+        headers = {**headers, "mcp-method": "tools/list", "authorization": "Bearer a-secret-token"}
+        answer = httpx2.post(f"{base}/mcp", json=ask, headers=headers).json()
+        assert [tool["name"] for tool in answer["result"]["tools"]] == ["kit.add"]
+        assert httpx2.post(f"{base}/mcp", json=ask, headers={**headers, "authorization": ""}).status_code == 401
+        if "tools" in places:
+            monkeypatch.setenv("TOOLCRIB_TOKEN", "a-secret-token")
+            assert command("call", base, "kit.add", "a=2").out == "3\n"
+            assert httpx2.get(f"{base}/health").status_code == 200
+    finally:
+        process.terminate()
+        _, err = process.communicate(timeout=30)
+    assert (process.returncode, err) == (143, "")
+
+
+MODERN = {
+    "_meta": {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+    }
+}
+
+
+def test_serve_ends_at_once_while_clients_listen(kit):
+    process = started("serve", "kit.py", "--mcp", "http", "--port", "0", cwd=kit.parent)
+    try:
+        [url] = re.findall(r"http://\S+", process.stderr.readline())
+        listen = {"jsonrpc": "2.0", "id": 1, "method": "subscriptions/listen"}
+        listen["params"] = {**MODERN, "notifications": {"toolsListChanged": True}}
+        headers = {"accept": "application/json, text/event-stream", "mcp-protocol-version": "2026-07-28"}
+        headers["mcp-method"] = "subscriptions/listen"
+        with httpx2.stream("POST", url, json=listen, headers=headers, timeout=20) as response:
+            lines = response.iter_lines()
+            assert any("acknowledged" in line for line in lines)
+            begun = time.monotonic()
+            process.terminate()
+            assert any('"result"' in line for line in lines)
+        process.wait(20)
+        assert time.monotonic() - begun < 4
+    finally:
+        process.kill()
+        process.communicate()
 
 
 # -- list

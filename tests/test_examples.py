@@ -30,6 +30,12 @@ PRINTS = {
     "own_engine": ["The answer is 1625.0.", "I can only add."],
     "own_executor": ["denied: Tool 'book_table' was denied", "ok: A table for 3 on Friday"],
     "quickstart": ['<tool name="book_table">', "convert_currency: ok: 275.0", "Did you mean 'get_weather'?"],
+    "serve_over_mcp": [
+        "['stock', 'reorder']",
+        "2 of 2: crate 2",
+        "2 crates of nails",
+        "Invalid arguments for 'reorder'",
+    ],
     "skill": ["Note 1 added.", "failed:", 'ok: ["buy milk"]'],
     "tool_filters": ["prefixed:     demo.get_weather", "together:     maths.add get_weather"],
     "with_anthropic_sdk": ["A table for 3 on Friday, in the name of Ada", "is booked, Ada."],

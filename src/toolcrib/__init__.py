@@ -70,6 +70,7 @@ if TYPE_CHECKING:
     from toolcrib.executors.retry import RetryExecutor
     from toolcrib.executors.trace import TraceExecutor
     from toolcrib.serve.gateway import gateway_app, serve_gateway
+    from toolcrib.serve.mcp import mcp_app, mcp_server, serve_mcp
     from toolcrib.sources.arcade import ArcadeClient
     from toolcrib.sources.composio import ComposioClient
     from toolcrib.sources.gateway import ExternalToolProvider, ExternalToolSpec, JsonHttpExternalToolClient
@@ -154,7 +155,10 @@ __all__ = [
     "call_tools",
     "formats",
     "gateway_app",
+    "mcp_app",
+    "mcp_server",
     "serve_gateway",
+    "serve_mcp",
     "tool",
     "tool_from_function",
 ]
@@ -179,7 +183,10 @@ _LAZY = {
     "ScriptedEngine": "toolcrib.engines.scripted",
     "TraceExecutor": "toolcrib.executors.trace",
     "gateway_app": "toolcrib.serve.gateway",
+    "mcp_app": "toolcrib.serve.mcp",
+    "mcp_server": "toolcrib.serve.mcp",
     "serve_gateway": "toolcrib.serve.gateway",
+    "serve_mcp": "toolcrib.serve.mcp",
 }
 
 

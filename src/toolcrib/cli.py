@@ -6,10 +6,12 @@ import asyncio
 import io
 import os
 import re
+import signal
 import sys
 import warnings
 from collections.abc import Callable, Generator, Mapping
 from contextlib import aclosing, contextmanager, suppress
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, cast
@@ -37,7 +39,10 @@ from toolcrib.events import (
 from toolcrib.formats import FORMATS
 from toolcrib.limits import DEFAULT_LIMITS
 from toolcrib.protocols import Engine
+from toolcrib.serve._stdio import claimed
+from toolcrib.serve._together import serve_together
 from toolcrib.serve.gateway import serve_gateway
+from toolcrib.serve.mcp import serve_mcp
 from toolcrib.tools import Tool
 from toolcrib.toolset import Toolset
 from toolcrib.types import Envelope, ToolCall, ToolResult
@@ -47,7 +52,7 @@ if TYPE_CHECKING:
 
 __all__ = ["app", "main"]
 
-_FAILED, _MISUSED, _INTERRUPTED = 1, 2, 130
+_FAILED, _MISUSED, _INTERRUPTED, _TERMINATED = 1, 2, 130, 143
 _MISUSES = {"not_found", "invalid_arguments"}
 _FORMATS = ", ".join(("schema", *FORMATS))
 
@@ -132,7 +137,8 @@ def _toolcrib(
 ) -> None:
     """Write a tool once. Call it from any model, serve it anywhere, run it safely.
 
-    A TARGET names tools: path/to/file.py, package.module, either with :attribute, or the URL of a tool gateway.
+    A TARGET names tools: path/to/file.py, package.module, either with :attribute, a file that
+    holds mcpServers, or the URL of an MCP server or a tool gateway.
     """
 
 
@@ -227,27 +233,64 @@ def _call(
 def _serve(
     target: Annotated[list[str], typer.Argument(metavar="TARGET", help="What names the tools.")],
     *,
+    mcp: Annotated[
+        str | None, typer.Option("--mcp", metavar="stdio|http", help="Serve them over MCP; http also with --gateway.")
+    ] = None,
     gateway: Annotated[bool, typer.Option("--gateway", help="Serve them as JSON over HTTP.")] = False,
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="The port; 0 takes a free one.")] = 8000,
     token: Annotated[
-        str | None, typer.Option(envvar="TOOLCRIB_TOKEN", help="What callers must send as a bearer token.")
+        str | None,
+        typer.Option(
+            envvar=["TOOLCRIB_SERVE_TOKEN", "TOOLCRIB_TOKEN"], help="What callers must send as a bearer token."
+        ),
     ] = None,
+    prefix: Annotated[str, typer.Option(help="What to put before each name, such as fs.")] = "",
+    allow: Annotated[
+        list[str] | None, typer.Option(metavar="GLOB", help="The only names to serve, such as 'fs.read_*'; repeatable.")
+    ] = None,
+    deny: Annotated[list[str] | None, typer.Option(metavar="GLOB", help="Names not to serve; repeatable.")] = None,
 ) -> None:
-    """Serve the tools of every TARGET to other programs, until Ctrl-C."""
-    if not gateway:
-        raise typer.BadParameter("say how: --gateway")
-    toolset = targets.resolve_all(target)
+    """Serve the tools of every TARGET to other programs, until Ctrl-C or, over stdio, the client hangs up."""
+    serve = _SERVERS.get((mcp, gateway))
+    if serve is None:
+        raise typer.BadParameter("say how: --mcp stdio, --mcp http, --gateway, or the last two together")
+    if mcp == "stdio":
+        claimed()  # before the targets are loaded, which may print
+    found = targets.resolve_all(target)
+    toolset = found.prefixed(prefix).select(allow=allow or None, deny=deny or ())
+    found.watch(lambda _: toolset.refresh())
 
     def tell(url: str) -> None:
-        write_line(f"{len(toolset)} tool{'' if len(toolset) == 1 else 's'} at {url}/tools", stderr=True)
+        also = f" and {url}/mcp" if mcp and gateway else ""
+        place = url if mcp and not gateway else f"{url}/tools"
+        write_line(f"{len(toolset)} tool{'' if len(toolset) == 1 else 's'} at {place}{also}", stderr=True)
 
+    listening = {} if mcp == "stdio" else {"host": host, "port": port, "token": token or None, "on_start": tell}
+    _exit_on_sigterm()
     try:
-        serve_gateway(toolset, host=host, port=port, token=token or None, on_start=tell)
+        serve(toolset, **listening)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
     except OSError as error:
         raise typer.BadParameter(f"cannot listen on {host}:{port}: {error.strerror or error}") from None
+
+
+_SERVERS: dict[tuple[str | None, bool], Callable[..., None]] = {
+    ("stdio", False): serve_mcp,
+    ("http", False): partial(serve_mcp, transport="http"),
+    (None, True): serve_gateway,
+    ("http", True): serve_together,
+}
+
+
+def _exit_on_sigterm() -> None:
+    """Have SIGTERM end the process as an exit does: what was opened, processes of servers included, is closed."""
+
+    def leave(*_: object) -> NoReturn:
+        sys.exit(_TERMINATED)
+
+    signal.signal(signal.SIGTERM, leave)
 
 
 def _tool(tools: Toolset, name: str) -> Tool:

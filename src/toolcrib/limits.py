@@ -22,6 +22,7 @@ __all__ = [
     "MAX_REDIRECTS",
     "MAX_TOOLS",
     "MAX_WORKER_THREADS",
+    "MCP_PAGE_TOOLS",
     "MODEL_REQUEST_SECONDS",
     "Limits",
 ]
@@ -71,6 +72,9 @@ MAX_PIECES = 100_000
 
 #: Characters, or bytes, that these may have in all.
 MAX_PIECES_CHARS = 100_000_000
+
+#: Tools in one answer of an MCP server to `tools/list`; many clients never ask for a second one.
+MCP_PAGE_TOOLS = 1_000
 
 #: Characters of a tool's canonical name.
 MAX_NAME_CHARS = 1_000

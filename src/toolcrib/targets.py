@@ -1,4 +1,4 @@
-"""What a command line may name, a file, a module, an attribute of either, a gateway, and the tools it holds."""
+"""What a command line may name, such as a file, a module or a URL, and the tools it holds."""
 
 from __future__ import annotations
 
@@ -18,10 +18,19 @@ from difflib import get_close_matches
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple, cast
+from urllib.parse import urlsplit
 
 from toolcrib._http import without_login
-from toolcrib.errors import MissingExtraError, TargetError, ToolSignatureError, warn
+from toolcrib.errors import (
+    ExternalToolError,
+    MCPConnectionError,
+    MissingExtraError,
+    TargetError,
+    ToolSignatureError,
+    warn,
+)
 from toolcrib.sources.gateway import ExternalToolProvider, JsonHttpExternalToolClient
+from toolcrib.sources.mcp import MCPClient
 from toolcrib.tools import Tool
 from toolcrib.toolset import Toolset
 
@@ -50,8 +59,9 @@ def resolve(target: str) -> Toolset:
     be a tool is left out with a warning. `module:attribute` gives that one thing.
 
     Args:
-        target: `path/to/file.py`, `package.module`, either with `:attribute`, or the URL of a tool gateway,
-            which is sent the environment's `TOOLCRIB_TOKEN`, if there is one.
+        target: `path/to/file.py`, `package.module`, either with `:attribute`; a JSON file that holds `mcpServers`; the
+            URL of an MCP server or of a tool gateway, with `mcp+` or `gateway+` before it or told by its path or
+            by asking, which is sent the environment's `TOOLCRIB_TOKEN`, if there is one.
 
     Raises:
         TargetError: There is no such thing, it cannot be loaded, or it holds no tools.
@@ -60,16 +70,25 @@ def resolve(target: str) -> Toolset:
     if kind is None:
         forms = ", ".join(kind.form for kind in KINDS)
         raise TargetError(f"{target!r} names no tools: write one of {forms}")
-    return _toolset(kind.load(target), without_login(target))
+    entries = list(kind.load(target))
+    tools = _toolset(entries, without_login(target))
+    for entry in entries:
+        if isinstance(entry, _McpServers):
+            entry.on_change = tools.refresh
+    return tools
 
 
 def resolve_all(targets: Iterable[str]) -> Toolset:
-    """Return the tools of all targets together, in their order.
+    """Return the tools of all targets together, in their order; they follow what an MCP server says of changes.
 
     Raises:
         TargetError: One of them names no tools.
     """
-    return Toolset([resolve(target) for target in targets])
+    parts = [resolve(target) for target in targets]
+    tools = Toolset(parts)
+    for part in parts:
+        part.watch(lambda _: tools.refresh())
+    return tools
 
 
 def attribute(target: str) -> Any:
@@ -102,11 +121,74 @@ def _of_module(target: str) -> list[Any]:
 
 
 def _of_gateway(target: str) -> list[Any]:
+    return [ExternalToolProvider(_gateway(target.removeprefix(_GATEWAY), None))]
+
+
+def _gateway(url: str, timeout: float | None) -> JsonHttpExternalToolClient:
+    options: dict[str, Any] = {} if timeout is None else {"timeout": timeout}
     try:
-        client = JsonHttpExternalToolClient(target, api_key=os.environ.get("TOOLCRIB_TOKEN"))
+        return JsonHttpExternalToolClient(url, api_key=os.environ.get("TOOLCRIB_TOKEN"), **options)
     except ValueError as error:
-        raise TargetError(f"{without_login(target)}: {error}") from None
-    return [ExternalToolProvider(client)]
+        raise TargetError(f"{without_login(url)}: {error}") from None
+
+
+def _of_mcp_url(target: str) -> list[Any]:
+    url, token = target.removeprefix(_MCP), os.environ.get("TOOLCRIB_TOKEN")
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    return [_McpServers({"mcpServers": {urlsplit(url).netloc: {"url": url, "headers": headers}}}, url)]
+
+
+def _of_mcp_file(target: str) -> list[Any]:
+    if not Path(target).exists():
+        raise TargetError(f"there is no file {target}")
+    return [_McpServers(target, target)]
+
+
+def _of_url(target: str) -> list[Any]:
+    """Tell by the path, or else by asking, what is behind a URL; a gateway is asked first, by one plain GET."""
+    if urlsplit(target).path.rstrip("/").endswith(_MCP_PATHS):
+        return _of_mcp_url(target)
+    gateway = _gateway(target, _PROBE_SECONDS)
+    try:
+        gateway.list_tools()
+    except ExternalToolError as error:
+        if error.status is None:
+            raise TargetError(f"{without_login(target)}: ExternalToolError: {error}") from None
+        return _or_mcp(target, error)
+    return _of_gateway(target)
+
+
+def _or_mcp(target: str, refusal: ExternalToolError) -> list[Any]:
+    try:
+        return _of_mcp_url(target)
+    except (TargetError, MissingExtraError) as error:
+        place = without_login(target)
+        raise TargetError(
+            f"{place} is no tool gateway ({refusal}), and no MCP server ({error}); "
+            f"if you know which it is, write {_GATEWAY}{place} or {_MCP}{place}"
+        ) from None
+
+
+class _McpServers:
+    """The tools of MCP servers, and who is told when a server says that they have changed."""
+
+    def __init__(self, config: Any, place: str) -> None:
+        self.on_change: Callable[[], Any] = lambda: None
+        try:
+            self._client = MCPClient(config, on_change=self._changed)
+        except (MCPConnectionError, ValueError, OSError) as error:
+            raise TargetError(f"{without_login(place)}: {error}") from None
+
+    def _changed(self) -> None:
+        self.on_change()
+
+    def as_tools(self) -> list[Tool]:
+        return self._client.as_tools()
+
+
+_GATEWAY, _MCP = "gateway+", "mcp+"
+_MCP_PATHS = ("/mcp", "/sse")
+_PROBE_SECONDS = 10.0
 
 
 def _members(module: ModuleType) -> list[Any]:
@@ -340,8 +422,22 @@ def _is_url(target: str) -> bool:
     return target.startswith(("http://", "https://"))
 
 
+def _begins_with(prefix: str) -> Callable[[str], bool]:
+    return lambda target: target.startswith(prefix) and _is_url(target.removeprefix(prefix))
+
+
+def _is_mcp_file(target: str) -> bool:
+    path = Path(target)
+    if path.suffix != ".json" or _is_url(target):
+        return False
+    return not path.exists() or (path.is_file() and b'"mcpServers"' in path.read_bytes())
+
+
 KINDS: list[TargetKind] = [
-    TargetKind("http://gateway.example", _is_url, _of_gateway),
+    TargetKind("mcp+https://tools.example", _begins_with(_MCP), _of_mcp_url),
+    TargetKind("gateway+https://tools.example", _begins_with(_GATEWAY), _of_gateway),
+    TargetKind("https://tools.example/mcp", _is_url, _of_url),
+    TargetKind("mcp.json", _is_mcp_file, _of_mcp_file),
     TargetKind("module:attribute", _is_attribute, _of_attribute),
     TargetKind("path/to/file.py", _is_file, _of_module),
     TargetKind("package.module", _is_dotted_name, _of_module),

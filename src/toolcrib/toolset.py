@@ -68,7 +68,7 @@ class Toolset:
         ValueError: An unknown `on_collision`, or entries that never end.
     """
 
-    __slots__ = ("_entries", "_known", "_on_collision", "_snapshot", "_warned", "limits")
+    __slots__ = ("_entries", "_known", "_on_collision", "_snapshot", "_warned", "_watchers", "limits")
 
     def __init__(
         self,
@@ -84,6 +84,7 @@ class Toolset:
         self._entries = settled_entries(tools)
         self._known: dict[Hashable, tuple[Any, Any]] = {}
         self._warned: set[str] = set()
+        self._watchers: dict[object, Callable[[ToolsetChanges], object]] = {}
         self._snapshot = _Snapshot(self._collected(), {})
 
     # -- what it holds
@@ -231,7 +232,24 @@ class Toolset:
             changed=tuple(name for name, tool in after.items() if name in before and not _alike(before[name], tool)),
         )
         self._snapshot = _Snapshot(after, {})
+        if changes:
+            for tell in tuple(self._watchers.values()):
+                tell(changes)
         return changes
+
+    def watch(self, tell: Callable[[ToolsetChanges], object]) -> Callable[[], None]:
+        """Have a function called after every refresh that changed something; return what ends that.
+
+        Args:
+            tell: Called in the thread of the refresh, with what changed; it must not raise.
+        """
+        key = object()
+        self._watchers[key] = tell
+
+        def end() -> None:
+            self._watchers.pop(key, None)
+
+        return end
 
     def _collected(self, prepare: Callable[[Any], None] | None = None) -> dict[str, Tool]:
         walk = Walk(self._known, prepare)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 from toolcrib._http import is_loopback
 from toolcrib.errors import MissingExtraError
+from toolcrib.limits import Limits
 from toolcrib.serve._guard import ANY_HOST, LOOPBACK_HOSTS
 
-__all__ = ["check_exposure", "default_hosts", "listen"]
+__all__ = ["check_exposure", "default_hosts", "listen", "most_bytes"]
 
 _EVERYWHERE = ("", "0.0.0.0", "::")  # noqa: S104  # to recognise them
 _CLOSING_SECONDS = 5
@@ -37,7 +38,24 @@ def default_hosts(host: str) -> tuple[str, ...]:
     return (ANY_HOST,) if host in _EVERYWHERE else (*LOOPBACK_HOSTS, host)
 
 
-def listen(app: Any, host: str, port: int, on_start: Callable[[str], None] | None, *, wanted_by: str) -> None:
+def most_bytes(limits: Limits) -> int:
+    """Return how long a request may be: the longest arguments, as UTF-8, and what stands around them."""
+    return limits.max_argument_chars * _BYTES_PER_CHARACTER + _AROUND
+
+
+_BYTES_PER_CHARACTER = 4
+_AROUND = 1_000
+
+
+def listen(
+    app: Any,
+    host: str,
+    port: int,
+    on_start: Callable[[str], None] | None,
+    *,
+    wanted_by: str,
+    on_stop: Callable[[], Awaitable[None]] | None = None,
+) -> None:
     """Serve an ASGI application until SIGINT or SIGTERM.
 
     Args:
@@ -46,6 +64,7 @@ def listen(app: Any, host: str, port: int, on_start: Callable[[str], None] | Non
         port: The port; 0 takes a free one.
         on_start: Told the server's URL once it listens.
         wanted_by: What needs it, for the error when the extra is not installed.
+        on_stop: Awaited when it stops listening, before it waits for the answers that are still on their way.
 
     Raises:
         OSError: The address is taken, or none of this machine's.
@@ -71,7 +90,18 @@ def listen(app: Any, host: str, port: int, on_start: Callable[[str], None] | Non
         )
         if on_start is not None:
             on_start(_url(host, bound.getsockname()[1]))
-        uvicorn.Server(config).run(sockets=[bound])
+        server = uvicorn.Server(config)
+        if on_stop is not None:
+            server.shutdown = _after(on_stop, server.shutdown)
+        server.run(sockets=[bound])
+
+
+def _after(first: Callable[[], Awaitable[None]], then: Callable[..., Awaitable[None]]) -> Callable[..., Any]:
+    async def both(*args: Any, **kwargs: Any) -> None:
+        await first()
+        await then(*args, **kwargs)
+
+    return both
 
 
 def _bound(host: str, port: int) -> socket.socket:

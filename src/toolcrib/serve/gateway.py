@@ -19,7 +19,7 @@ from toolcrib.limits import DEFAULT_LIMITS, Limits
 from toolcrib.results import answer_to
 from toolcrib.schema._walk import mapped
 from toolcrib.serve._guard import LOOPBACK_HOSTS, Guard, secret_token
-from toolcrib.serve._listen import check_exposure, default_hosts, listen
+from toolcrib.serve._listen import check_exposure, default_hosts, listen, most_bytes
 from toolcrib.tools import Tool
 from toolcrib.toolset import Toolset
 from toolcrib.types import Envelope, Kind, Secret, ToolCall, ToolResponse, ToolResult
@@ -215,7 +215,7 @@ async def _body(request: Request, limits: Limits) -> bytes:
     Raises:
         OverflowError: It is longer than any arguments may be.
     """
-    most = limits.max_argument_chars * _BYTES_PER_CHARACTER + _AROUND
+    most = most_bytes(limits)
     body = bytearray()
     async for chunk in request.stream():
         body += chunk
@@ -224,7 +224,6 @@ async def _body(request: Request, limits: Limits) -> bytes:
     return bytes(body)
 
 
-_BYTES_PER_CHARACTER = 4
 _AROUND = 1_000  # what stands around the arguments
 
 
