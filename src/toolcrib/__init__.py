@@ -11,6 +11,7 @@ from toolcrib.errors import (
     ExternalToolError,
     MissingExtraError,
     NotSerializableError,
+    OpenAPIError,
     TargetError,
     ToolArgumentError,
     ToolcribError,
@@ -69,6 +70,7 @@ if TYPE_CHECKING:
     from toolcrib.executors.trace import TraceExecutor
     from toolcrib.serve.gateway import gateway_app, serve_gateway
     from toolcrib.sources.gateway import ExternalToolProvider, ExternalToolSpec, JsonHttpExternalToolClient
+    from toolcrib.sources.openapi import OpenAPI, OpenAPILine, OpenAPIReport
 
     __version__: str
 
@@ -98,6 +100,10 @@ __all__ = [
     "ModelReplied",
     "NativeTool",
     "NotSerializableError",
+    "OpenAPI",
+    "OpenAPIError",
+    "OpenAPILine",
+    "OpenAPIReport",
     "Reply",
     "RetryExecutor",
     "Role",
@@ -153,6 +159,9 @@ _LAZY = {
     "JsonHttpExternalToolClient": "toolcrib.sources.gateway",
     "LLMEngine": "toolcrib.engines.llm",
     "LocalEngine": "toolcrib.engines.local",
+    "OpenAPI": "toolcrib.sources.openapi",
+    "OpenAPILine": "toolcrib.sources.openapi",
+    "OpenAPIReport": "toolcrib.sources.openapi",
     "RetryExecutor": "toolcrib.executors.retry",
     "ScriptedEngine": "toolcrib.engines.scripted",
     "TraceExecutor": "toolcrib.executors.trace",

@@ -12,6 +12,7 @@ The tree::
     │   ├── ToolDeniedError                    a call was refused before it ran
     │   └── ExternalToolError                  a tool gateway failed, or a tool behind it
     ├── NotSerializableError   (TypeError)     a value that JSON cannot carry, with its path
+    ├── OpenAPIError           (ValueError)    a document that cannot be read
     ├── EngineError            (RuntimeError)  a model could not be reached or did not answer
     │   └── WeightsError                       a local model's weights could not be had
     ├── TargetError            (ValueError)    a command-line target that names no tools
@@ -32,6 +33,7 @@ __all__ = [
     "ExternalToolError",
     "MissingExtraError",
     "NotSerializableError",
+    "OpenAPIError",
     "TargetError",
     "ToolArgumentError",
     "ToolDeniedError",
@@ -118,6 +120,10 @@ class NotSerializableError(ToolcribError, TypeError):
         super().__init__(f"{path}: {reason}")
         self.path = path
         self.reason = reason
+
+
+class OpenAPIError(ToolcribError, ValueError):
+    """An OpenAPI document cannot be read, or is none."""
 
 
 class EngineError(ToolcribError, RuntimeError):

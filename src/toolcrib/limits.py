@@ -8,12 +8,17 @@ from typing import Any
 __all__ = [
     "CATALOGUE_SECONDS",
     "DEFAULT_LIMITS",
+    "MAX_DOCUMENT_BYTES",
+    "MAX_DOCUMENT_DEPTH",
+    "MAX_DOCUMENT_FILES",
+    "MAX_DOCUMENT_NODES",
     "MAX_HTTP_BYTES",
     "MAX_NAME_CHARS",
     "MAX_PIECES",
     "MAX_PIECES_CHARS",
     "MAX_REDIRECTS",
     "MAX_TOOLS",
+    "MAX_TOOL_SCHEMA_CHARS",
     "MAX_WORKER_THREADS",
     "MODEL_REQUEST_SECONDS",
     "Limits",
@@ -32,11 +37,26 @@ CATALOGUE_SECONDS = 60.0
 #: Bytes of one HTTP body, either way, after decompression.
 MAX_HTTP_BYTES = 20_000_000
 
+#: Bytes of one file of an OpenAPI document.
+MAX_DOCUMENT_BYTES = 64_000_000
+
+#: How deep an OpenAPI document may nest.
+MAX_DOCUMENT_DEPTH = 120
+
+#: Files, or addresses, that one OpenAPI document may be spread over.
+MAX_DOCUMENT_FILES = 100
+
+#: Values in a YAML document, aliases written out.
+MAX_DOCUMENT_NODES = 4_000_000
+
 #: Redirects one HTTP request may follow.
 MAX_REDIRECTS = 5
 
 #: Entries one Toolset may be made of, nested ones counted: a list that never ends is given up there.
 MAX_TOOLS = 100_000
+
+#: Characters of the schema that one imported operation may have, descriptions included.
+MAX_TOOL_SCHEMA_CHARS = 80_000
 
 #: Values one generator tool may yield; one that never ends is given up there.
 MAX_PIECES = 100_000
