@@ -9,12 +9,12 @@ from urllib.parse import quote, urljoin, urlsplit
 
 from pydantic_core import from_json, to_json
 
-from toolcrib._http import Http, HttpError, Received, is_loopback
+from toolcrib._http import HttpError, Received, is_loopback
 from toolcrib._portal import portal
 from toolcrib._secrets import redacted, without_secrets
 from toolcrib.errors import ExternalToolError, ToolArgumentError
 from toolcrib.sources._openapi_auth import Credentials, Scheme
-from toolcrib.sources._openapi_document import as_list, as_map
+from toolcrib.sources._openapi_document import Clients, as_list, as_map
 from toolcrib.sources._openapi_requests import Plan
 
 __all__ = ["Call", "Caller", "address_of", "server_of"]
@@ -48,21 +48,22 @@ class Caller:
     Args:
         credentials: What the developer gave.
         headers: What every request carries.
-        timeout: Seconds one request may take.
+        clients: What makes the requests.
         allow_insecure: Whether credentials may be sent over plain http to another machine.
     """
 
     def __init__(
-        self, credentials: Credentials, headers: Mapping[str, str], timeout: float | None, *, allow_insecure: bool
+        self, credentials: Credentials, headers: Mapping[str, str], clients: Clients, *, allow_insecure: bool
     ) -> None:
         self._credentials = credentials
         self._headers = headers
-        self._timeout = timeout
+        self._clients = clients
         self._allow_insecure = allow_insecure
-        self._clients: dict[bool, Http] = {}
 
     def function(self, call: Call, schemes: Mapping[str, Scheme]) -> Callable[..., Any]:
         """Return the function of one tool."""
+        if call.server:
+            self._clients.of(call.server)
 
         async def request(**arguments: Any) -> Any:
             return await self._called(call, schemes, arguments)
@@ -98,7 +99,7 @@ class Caller:
 
     async def _exchange(self, call: Call, url: str, headers: Mapping[str, str], content: bytes | None) -> Any:
         try:
-            async with self._client(url).request(call.method, url, headers, content) as received:
+            async with self._clients.of(url).request(call.method, url, headers, content) as received:
                 if received.status >= _FIRST_FAILURE:
                     await _fail(received, call.what)
                 return _value(await received.read(), received.content_type)
@@ -106,12 +107,6 @@ class Caller:
             head, colon = ("", ": ") if str(error).startswith("refusing") else (" ", "")
             text = f"{call.what}{colon or head}{error}"
             raise ExternalToolError(redacted(text.replace(url, call.what)), status=error.status) from None
-
-    def _client(self, url: str) -> Http:
-        local = is_loopback(urlsplit(url).hostname or "")
-        if local not in self._clients:
-            self._clients[local] = Http(wanted_by="OpenAPI", timeout=self._timeout, trust_env=not local)
-        return self._clients[local]
 
 
 _FIRST_FAILURE = 300  # what is left of redirects here leads nowhere

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,7 +17,7 @@ from toolcrib.errors import OpenAPIError
 from toolcrib.limits import CATALOGUE_SECONDS, MAX_DOCUMENT_BYTES, MAX_DOCUMENT_FILES
 from toolcrib.sources._openapi_text import parsed, plain
 
-__all__ = ["Document", "Found", "Lost", "Place", "as_list", "as_map", "shown"]
+__all__ = ["Clients", "Document", "Found", "Lost", "Place", "as_list", "as_map", "shown"]
 
 
 def as_map(node: Any) -> dict[str, Any]:
@@ -47,20 +48,39 @@ class Found(NamedTuple):
     pointer: str
 
 
+class Clients:
+    """The HTTP clients of one source: proxies of the environment are used, but not for this machine.
+
+    Args:
+        timeout: Seconds one request may take.
+    """
+
+    def __init__(self, timeout: float | None) -> None:
+        self._timeout = timeout
+        self._made: dict[bool, Http] = {}
+
+    def of(self, url: str) -> Http:
+        """Return the client for an address. Ask for it before there is an event loop: making one takes a while."""
+        local = is_loopback(urlsplit(url).hostname or "")
+        if local not in self._made:
+            self._made[local] = Http(wanted_by="OpenAPI", timeout=self._timeout, trust_env=not local)
+        return self._made[local]
+
+
 class Place:
     """Where a document is: a file, an address, or only in memory.
 
     Args:
         given: A path, an http(s) address, or the document itself.
         headers: What to send along with a request for an address.
-        timeout: Seconds one request may take.
+        clients: What makes the requests.
 
     Raises:
         OpenAPIError: An address that is none.
         TypeError: It is none of these.
     """
 
-    def __init__(self, given: Any, headers: Mapping[str, str], timeout: float | None) -> None:
+    def __init__(self, given: Any, headers: Mapping[str, str], clients: Clients) -> None:
         self.data: Mapping[str, Any] | None = None
         self.name = "the document"
         self._http: Http | None = None
@@ -69,8 +89,7 @@ class Place:
             self.data = cast("Mapping[str, Any]", given)
         elif isinstance(given, str) and given.startswith(("http://", "https://")):
             self.name = _address(given)
-            host = urlsplit(self.name).hostname or ""
-            self._http = Http(wanted_by="OpenAPI", timeout=timeout, trust_env=not is_loopback(host))
+            self._http = clients.of(self.name)
         elif isinstance(given, str | Path):
             self.name = str(Path(given).absolute())
         else:
@@ -154,7 +173,7 @@ def _file(path: Path) -> bytes:
             problem = "is a folder" if path.is_dir() else "is no file" if path.exists() else "does not exist"
             raise OpenAPIError(f"{path} {problem}")
         with path.open("rb") as file:
-            return file.read(MAX_DOCUMENT_BYTES + 1)
+            return file.read(min(os.fstat(file.fileno()).st_size, MAX_DOCUMENT_BYTES) + 1)
     except OSError as error:
         raise OpenAPIError(f"{path} cannot be read: {error.strerror or error}") from None
 

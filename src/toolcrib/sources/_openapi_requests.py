@@ -17,7 +17,7 @@ from toolcrib.sources._openapi_styles import Style, filled, pairs, query_text, s
 __all__ = ["Plan", "Planner", "Request"]
 
 
-class Parameter(NamedTuple):
+class _Parameter(NamedTuple):
     """One parameter: what the API calls it, where it goes, and how it is written."""
 
     name: str
@@ -44,7 +44,7 @@ class Plan(NamedTuple):
     """
 
     template: str
-    parameters: Mapping[str, Parameter]
+    parameters: Mapping[str, _Parameter]
     body: Body | None
 
     def request(self, arguments: Mapping[str, Any]) -> Request:
@@ -90,7 +90,7 @@ _BRACES = re.compile(r"\{([^{}/]+)\}")
 _QUERY = "/:@!$&'()*+,;=~-._%?"
 
 
-def _header(parameter: Parameter, value: Any) -> str:
+def _header(parameter: _Parameter, value: Any) -> str:
     if parameter.style.name == "json" or not isinstance(value, list | dict):
         text = words(value) if parameter.style.name != "json" else pairs("", value, parameter.style)[0][1]
     elif isinstance(value, list):
@@ -139,7 +139,7 @@ class Planner:
                 schema, style = self._parameter(found, location)
                 required = location == "path" or found.node.get("required") is True
                 key = arguments.add(location, name, schema, required=required, taken=taken)
-                arguments.parameters[key] = Parameter(name, location, style)
+                arguments.parameters[key] = _Parameter(name, location, style)
         made = None if body is None else arguments.with_body(*body, taken=taken)
         schema = self._schemas.with_parts(arguments.schema())
         return Plan(one.path, arguments.parameters, made), schema
@@ -302,7 +302,7 @@ class _Arguments:
     def __init__(self) -> None:
         self.properties: dict[str, Any] = {}
         self.required: list[str] = []
-        self.parameters: dict[str, Parameter] = {}
+        self.parameters: dict[str, _Parameter] = {}
 
     def add(self, location: str, name: str, schema: Any, *, required: bool, taken: set[str]) -> str:
         """Add one; the second of a name is called after its location, as in `body_id`."""

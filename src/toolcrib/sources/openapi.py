@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from toolcrib._secrets import Secret
 from toolcrib.sources._openapi_auth import Auth, Credentials
 from toolcrib.sources._openapi_calls import Caller, address_of
-from toolcrib.sources._openapi_document import Document, Place, shown
+from toolcrib.sources._openapi_document import Clients, Document, Place, shown
 from toolcrib.sources._openapi_import import Import, OpenAPILine, OpenAPIReport, Options
 from toolcrib.tools import Tool
 
@@ -68,7 +68,8 @@ class OpenAPI:
             raise ValueError(f"timeout is a number of seconds above 0, or None, not {timeout!r:.100}")
         address = "" if base_url is None else _address(base_url)
         given, self._secrets = _headers(headers or {})
-        self._place = Place(document, given if _same_host(document, address) else {}, timeout)
+        clients = Clients(timeout)
+        self._place = Place(document, given if _same_host(document, address) else {}, clients)
         self._read: _Reading | None = None
         self.origin = f"openapi:{shown(self._place.name).rstrip('/').rpartition('/')[2]}"
         credentials = Credentials(auth, given)
@@ -81,7 +82,7 @@ class OpenAPI:
             globs=(None if allow is None else _texts(allow), _texts(deny or ())),
             headers=frozenset(given),
             credentials=credentials,
-            caller=Caller(credentials, given, timeout, allow_insecure=allow_insecure),
+            caller=Caller(credentials, given, clients, allow_insecure=allow_insecure),
             validate=validate,
         )
 
