@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from toolcrib.dispatch import acall_tools, call_tools
 from toolcrib.errors import (
+    AuthorizationNeededError,
     EngineError,
     ExternalToolError,
     MissingExtraError,
@@ -69,15 +70,21 @@ if TYPE_CHECKING:
     from toolcrib.executors.retry import RetryExecutor
     from toolcrib.executors.trace import TraceExecutor
     from toolcrib.serve.gateway import gateway_app, serve_gateway
+    from toolcrib.sources.arcade import ArcadeClient
+    from toolcrib.sources.composio import ComposioClient
     from toolcrib.sources.gateway import ExternalToolProvider, ExternalToolSpec, JsonHttpExternalToolClient
     from toolcrib.sources.openapi import OpenAPI, OpenAPILine, OpenAPIReport
+    from toolcrib.sources.pipedream import PipedreamClient
 
     __version__: str
 
 __all__ = [
     "Agent",
     "ApprovalExecutor",
+    "ArcadeClient",
+    "AuthorizationNeededError",
     "BaseSkill",
+    "ComposioClient",
     "Effect",
     "Engine",
     "EngineError",
@@ -104,6 +111,7 @@ __all__ = [
     "OpenAPIError",
     "OpenAPILine",
     "OpenAPIReport",
+    "PipedreamClient",
     "Reply",
     "RetryExecutor",
     "Role",
@@ -154,6 +162,8 @@ __all__ = [
 _LAZY = {
     "Agent": "toolcrib.agent",
     "ApprovalExecutor": "toolcrib.executors.approval",
+    "ArcadeClient": "toolcrib.sources.arcade",
+    "ComposioClient": "toolcrib.sources.composio",
     "ExternalToolProvider": "toolcrib.sources.gateway",
     "ExternalToolSpec": "toolcrib.sources.gateway",
     "JsonHttpExternalToolClient": "toolcrib.sources.gateway",
@@ -162,6 +172,7 @@ _LAZY = {
     "OpenAPI": "toolcrib.sources.openapi",
     "OpenAPILine": "toolcrib.sources.openapi",
     "OpenAPIReport": "toolcrib.sources.openapi",
+    "PipedreamClient": "toolcrib.sources.pipedream",
     "RetryExecutor": "toolcrib.executors.retry",
     "ScriptedEngine": "toolcrib.engines.scripted",
     "TraceExecutor": "toolcrib.executors.trace",

@@ -374,3 +374,31 @@ def test_a_query_of_a_documents_address_is_shown_nowhere(echo):
         source.as_tools()
     assert "answered HTTP 500" in str(raised.value)
     assert "abcdef" not in str(raised.value) + repr(source)
+
+
+# -- servers
+
+
+def served_by(root=None, operation=None):
+    told = {"operationId": "x", **({"servers": [{"url": operation}]} if operation else {})}
+    more = {"servers": [{"url": root}]} if root else {}
+    return {"openapi": "3.0.0", "paths": {"/v": {"get": told}}, **more}
+
+
+def test_only_servers_that_a_document_at_hand_begins_with_may_be_outside_the_public_network(echo):
+    assert OpenAPI(served_by(root=echo.url)).as_tools()[0].call({})["path"] == "/v"
+    hidden = OpenAPI(served_by(root="https://api.example", operation=echo.url))
+    (result,) = call_tools([ToolCall("1", "x", {})], Toolset([hidden]))
+    assert "GET /v: refusing to reach '127.0.0.1'" in result.text
+    assert OpenAPI(served_by(operation=echo.url), base_url=echo.url).as_tools()[0].call({})["path"] == "/v"
+
+
+@pytest.mark.parametrize(
+    "server", ["http://localhost:{port}", "http://10.0.0.1", "http://169.254.169.254/latest", "http://[::1]"]
+)
+def test_a_document_from_elsewhere_names_no_host_outside_the_public_network(echo, server):
+    server = server.format(port=urlsplit(echo.url).port)
+    echo.answers["/api.json"] = Response(json.dumps(served_by(root=server)).encode())
+    (result,) = call_tools([ToolCall("1", "x", {})], Toolset([OpenAPI(f"{echo.url}/api.json")]))
+    assert "refusing to reach" in result.text
+    assert [asked["path"] for asked in echo.asked] == ["/api.json"]

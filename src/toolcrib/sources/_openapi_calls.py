@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, NoReturn
 from urllib.parse import quote, urljoin, urlsplit
 
@@ -59,6 +59,10 @@ class Caller:
         self._headers = headers
         self._clients = clients
         self._allow_insecure = allow_insecure
+
+    def trust(self, urls: Iterable[str]) -> None:
+        """Let the hosts of these addresses be anywhere, also outside the public network."""
+        self._clients.trust(urls)
 
     def function(self, call: Call, schemes: Mapping[str, Scheme]) -> Callable[..., Any]:
         """Return the function of one tool."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit
@@ -53,18 +53,36 @@ class Clients:
 
     Args:
         timeout: Seconds one request may take.
+        urls: Addresses that the developer named, whose hosts may be anywhere; any other must be public.
     """
 
-    def __init__(self, timeout: float | None) -> None:
+    def __init__(self, timeout: float | None, urls: Iterable[str]) -> None:
         self._timeout = timeout
+        self._trusted: frozenset[str] = frozenset()
         self._made: dict[bool, Http] = {}
+        self.trust(urls)
+
+    def trust(self, urls: Iterable[str]) -> None:
+        """Add the hosts of more addresses to those that may be anywhere."""
+        hosts = self._trusted | {host for url in urls if (host := _host(url))}
+        if hosts != self._trusted:
+            self._trusted = hosts
+            self._made.clear()
 
     def of(self, url: str) -> Http:
         """Return the client for an address. Ask for it before there is an event loop: making one takes a while."""
-        local = is_loopback(urlsplit(url).hostname or "")
+        local = is_loopback(_host(url))
         if local not in self._made:
-            self._made[local] = Http(wanted_by="OpenAPI", timeout=self._timeout, trust_env=not local)
+            trusted = self._trusted
+            self._made[local] = Http(wanted_by="OpenAPI", timeout=self._timeout, trust_env=not local, trusted=trusted)
         return self._made[local]
+
+
+def _host(url: str) -> str:
+    try:
+        return urlsplit(url).hostname or ""
+    except ValueError:
+        return ""
 
 
 class Place:

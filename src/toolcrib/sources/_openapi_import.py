@@ -9,7 +9,7 @@ from toolcrib.results import clean
 from toolcrib.schema.jsonschema import compiled
 from toolcrib.sources._openapi_auth import Credentials, requirements_of, schemes_of
 from toolcrib.sources._openapi_calls import Call, Caller, server_of
-from toolcrib.sources._openapi_document import Document, Lost, as_map
+from toolcrib.sources._openapi_document import Document, Lost, as_list, as_map
 from toolcrib.sources._openapi_operations import EFFECTS, Operation, operations
 from toolcrib.sources._openapi_requests import Planner
 from toolcrib.sources._openapi_schema import Schemas
@@ -83,6 +83,7 @@ class Import:
         if strangers := [name for name in self._options.credentials.names if name not in self._schemes]:
             known = ", ".join(self._schemes) or "none"
             warn(f"{self._options.origin}: auth names {strangers[0]!r:.100}, but its security schemes are: {known}")
+        self._trust()
         tools = list[Tool]()
         found = operations(self._document, lambda key, reason: self._skipped.append(OpenAPILine(key, reason)))
         names = self._selected(found)
@@ -94,6 +95,13 @@ class Import:
                 self._skipped.append(OpenAPILine(one.key, "left out by include, exclude, allow or deny"))
         imported = tuple(tool.name for tool in tools)
         return tools, OpenAPIReport(imported, tuple(self._skipped), tuple(dict.fromkeys(self._notes)))
+
+    def _trust(self) -> None:
+        """Trust the servers of a document that the developer has: not of one from elsewhere, and none hidden deep."""
+        if not self._document.address and not self._options.base_url:
+            servers = map(as_map, as_list(self._document.root.get("servers")))
+            found = [server_of([[server]], "", self._options.server_variables)[0] for server in servers]
+            self._options.caller.trust(found)
 
     def _note(self, reason: str) -> None:
         self._notes.append(OpenAPILine(self._current, reason))

@@ -68,7 +68,7 @@ class OpenAPI:
             raise ValueError(f"timeout is a number of seconds above 0, or None, not {timeout!r:.100}")
         address = "" if base_url is None else _address(base_url)
         given, self._secrets = _headers(headers or {})
-        clients = Clients(timeout)
+        clients = Clients(timeout, [address, document if isinstance(document, str) else ""])
         self._place = Place(document, given if _same_host(document, address) else {}, clients)
         self._read: _Reading | None = None
         self.origin = f"openapi:{shown(self._place.name).rstrip('/').rpartition('/')[2]}"
