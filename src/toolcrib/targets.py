@@ -21,6 +21,7 @@ from typing import Any, NamedTuple, cast
 
 from toolcrib._http import without_login
 from toolcrib.errors import MissingExtraError, TargetError, ToolSignatureError, warn
+from toolcrib.sources._openapi_target import is_document, source_of
 from toolcrib.sources.gateway import ExternalToolProvider, JsonHttpExternalToolClient
 from toolcrib.tools import Tool
 from toolcrib.toolset import Toolset
@@ -107,6 +108,13 @@ def _of_gateway(target: str) -> list[Any]:
     except ValueError as error:
         raise TargetError(f"{without_login(target)}: {error}") from None
     return [ExternalToolProvider(client)]
+
+
+def _of_document(target: str) -> list[Any]:
+    try:
+        return [source_of(target)]
+    except ValueError as error:
+        raise TargetError(f"{without_login(target)}: {error}") from None
 
 
 def _members(module: ModuleType) -> list[Any]:
@@ -341,6 +349,7 @@ def _is_url(target: str) -> bool:
 
 
 KINDS: list[TargetKind] = [
+    TargetKind("openapi.yaml@https://api.example", is_document, _of_document),
     TargetKind("http://gateway.example", _is_url, _of_gateway),
     TargetKind("module:attribute", _is_attribute, _of_attribute),
     TargetKind("path/to/file.py", _is_file, _of_module),

@@ -10,13 +10,13 @@ from toolcrib.schema.jsonschema import compiled
 from toolcrib.sources._openapi_auth import Credentials, requirements_of, schemes_of
 from toolcrib.sources._openapi_calls import Call, Caller, server_of
 from toolcrib.sources._openapi_document import Document, Lost, as_list, as_map
-from toolcrib.sources._openapi_operations import EFFECTS, Operation, operations
+from toolcrib.sources._openapi_operations import EFFECTS, WEBHOOK, Operation, operations
 from toolcrib.sources._openapi_requests import Planner
 from toolcrib.sources._openapi_schema import Schemas
 from toolcrib.tools import Tool
 from toolcrib.toolset import Toolset
 
-__all__ = ["Import", "OpenAPILine", "OpenAPIReport", "Options"]
+__all__ = ["Import", "OpenAPILine", "OpenAPIReport", "Options", "warn_of"]
 
 
 class OpenAPILine(NamedTuple):
@@ -92,7 +92,7 @@ class Import:
             if one.original in names:
                 self._add(one, names[one.original], tools)
             else:
-                self._skipped.append(OpenAPILine(one.key, "left out by include, exclude, allow or deny"))
+                self._skipped.append(OpenAPILine(one.key, _FILTERED))
         imported = tuple(tool.name for tool in tools)
         return tools, OpenAPIReport(imported, tuple(self._skipped), tuple(dict.fromkeys(self._notes)))
 
@@ -163,6 +163,17 @@ class Import:
         return ", ".join([*(types or ["application/json"]), "*/*;q=0.5"])
 
 
+def warn_of(report: OpenAPIReport, origin: str) -> None:
+    """Warn of operations that are no tools, but for those that nobody wanted or could want."""
+    lost = [line for line in report.skipped if line.reason not in (_FILTERED, WEBHOOK)]
+    if lost:
+        told = ", ".join(f"{line.operation} ({line.reason})" for line in lost[:_MOST_LINES])
+        more = f" and {len(lost) - _MOST_LINES} more; .report has them all" if len(lost) > _MOST_LINES else ""
+        warn(f"{origin}: left out {told}{more}")
+
+
+_FILTERED = "left out by include, exclude, allow or deny"
+_MOST_LINES = 5
 _LONGEST_REASON = 300
 _LONGEST_DESCRIPTION = 4_000
 _MOST_TYPES = 5

@@ -11,7 +11,7 @@ from urllib.parse import unquote
 from toolcrib.sources._openapi_document import Document, Found, Lost, as_list, as_map
 from toolcrib.types import Effect
 
-__all__ = ["EFFECTS", "Operation", "operations", "parameters_of"]
+__all__ = ["EFFECTS", "WEBHOOK", "Operation", "operations", "parameters_of"]
 
 EFFECTS: dict[str, Effect] = {
     "get": "read",
@@ -23,6 +23,8 @@ EFFECTS: dict[str, Effect] = {
     "post": "write",
     "patch": "write",
 }
+
+WEBHOOK = "a webhook is called by the API, not by its clients"
 
 
 class Operation(NamedTuple):
@@ -68,7 +70,7 @@ def operations(document: Document, skip: Callable[[str, str], None]) -> list[Ope
         found.append(one._replace(name=name, original=original))
     for name, hook in as_map(document.root.get("webhooks")).items():
         for method in as_map(hook):
-            skip(f"webhook {name} {method.upper()}", "a webhook is called by the API, not by its clients")
+            skip(f"webhook {name} {method.upper()}", WEBHOOK)
     return found
 
 

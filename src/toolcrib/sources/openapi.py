@@ -12,7 +12,7 @@ from toolcrib._secrets import Secret
 from toolcrib.sources._openapi_auth import Auth, Credentials
 from toolcrib.sources._openapi_calls import Caller, address_of
 from toolcrib.sources._openapi_document import Clients, Document, Place, shown
-from toolcrib.sources._openapi_import import Import, OpenAPILine, OpenAPIReport, Options
+from toolcrib.sources._openapi_import import Import, OpenAPILine, OpenAPIReport, Options, warn_of
 from toolcrib.tools import Tool
 
 __all__ = ["OpenAPI", "OpenAPILine", "OpenAPIReport"]
@@ -91,13 +91,14 @@ class OpenAPI:
         return f"<OpenAPI {self.origin}>"
 
     def as_tools(self) -> list[Tool]:
-        """Return the tools as the document describes them now; what is no tool is in the report.
+        """Return the tools as the document describes them now; what is no tool is left out with a warning.
 
         Raises:
             OpenAPIError: The document cannot be read, or is none.
         """
         if self._read is None or self._read.document.has_changed():
             self._read = self._reading()
+            warn_of(self._read.report, self.origin)
         return list(self._read.tools)
 
     @property
