@@ -25,6 +25,7 @@ PRINTS = {
         "cannot be shown",
     ],
     "foreign_schema": ['ok: {"forecast":"rain"', "greater than the maximum of 14", "duplicate key"],
+    "http_api": ['ok: ["Tom","Kit"]', "HTTP 404", "would lead to another path"],
     "loopback": [],
     "own_engine": ["The answer is 1625.0.", "I can only add."],
     "own_executor": ["denied: Tool 'book_table' was denied", "ok: A table for 3 on Friday"],

@@ -59,8 +59,9 @@ MAX_REDIRECTS = 5
 #: Entries one Toolset may be made of, nested ones counted: a list that never ends is given up there.
 MAX_TOOLS = 100_000
 
-#: Characters of the schema that one imported operation may have, descriptions included.
-MAX_TOOL_SCHEMA_CHARS = 80_000
+#: Characters of the schema of one imported operation, descriptions included, from which on its farthest parts are cut;
+#: an operation is left out when even the nearest have ten times as many.
+MAX_TOOL_SCHEMA_CHARS = 40_000
 
 #: Values one generator tool may yield; one that never ends is given up there.
 MAX_PIECES = 100_000

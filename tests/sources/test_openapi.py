@@ -233,5 +233,12 @@ def test_a_schema_too_large_for_any_model_is_cut_where_it_is_farthest_and_says_s
     schema = tools["x"].input_schema
     assert len(json.dumps(schema)) < MAX_TOOL_SCHEMA_CHARS + 1_000
     assert schema["$defs"]["P0"]["properties"]["next"] == {"$ref": "#/$defs/P1"}
-    assert schema["$defs"]["P19"] == {"type": "object"}
+    assert schema["$defs"]["P9"] == {"type": "object"}
     assert "is cut" in report.notes[0].reason
+
+
+def test_a_schema_far_too_large_by_itself_is_a_line_of_the_report():
+    schema = {"enum": ["x" * MAX_TOOL_SCHEMA_CHARS] * 11}
+    told = operation(operationId="x", parameters=[{"name": "p", "in": "query", "schema": schema}])
+    source = OpenAPI(document({"/a": {"get": told}}))
+    assert "which no model reads" in source.report.skipped[0].reason

@@ -68,9 +68,15 @@ class Schemas:
         """Return a converted schema with the `$defs` that it reaches, the nearest first.
 
         Once there is too much for any model to read, what lies farther away takes anything of its type.
+
+        Raises:
+            Lost: There is far too much even without them.
         """
         needed, waiting, cut = dict[str, Schema](), deque(_references(schema)), 0
-        room = MAX_TOOL_SCHEMA_CHARS - len(to_json(schema)) if waiting else 0
+        chars = len(to_json(schema))
+        if chars > MAX_TOOL_SCHEMA_CHARS * _TIMES_TOO_LARGE:
+            raise Lost(f"its schema has {chars:,} characters, which no model reads")
+        room = MAX_TOOL_SCHEMA_CHARS - chars
         while waiting:
             name = waiting.popleft()
             if name in needed or name not in self._parts:
@@ -247,6 +253,7 @@ class _Part(NamedTuple):
 
 _MOST_STEPS = 50
 _DEEPEST_PARTS = 8
+_TIMES_TOO_LARGE = 10
 _LONGEST_NAME = 100
 _ILLEGAL = re.compile(r"[^\w.-]+", re.ASCII)
 
