@@ -426,9 +426,12 @@ def test_keys_in_addresses_are_in_no_answer_no_error_and_no_log(echo, caplog):
     assert "HTTP Request: GET" in caplog.text
 
 
-def test_credentials_do_not_go_over_plain_http_to_another_machine():
+@pytest.mark.parametrize(
+    "given", [{"auth": KEY}, {"headers": {"X-Auth-Token": KEY}}, {"headers": {"X-A": Secret(KEY)}}]
+)
+def test_credentials_do_not_go_over_plain_http_to_another_machine(given):
     document = {"openapi": "3.0.0", "paths": {"/v": {"get": {"operationId": "x", "responses": {}}}}}
-    api = OpenAPI(document, base_url="http://api.example", auth=KEY)
+    api = OpenAPI(document, base_url="http://api.example", **given)
     with pytest.raises(ExternalToolError, match=r"would go over plain http to api\.example"):
         api.as_tools()[0].call({})
 

@@ -390,6 +390,7 @@ def test_only_servers_that_a_document_at_hand_begins_with_may_be_outside_the_pub
     hidden = OpenAPI(served_by(root="https://api.example", operation=echo.url))
     (result,) = call_tools([ToolCall("1", "x", {})], Toolset([hidden]))
     assert "GET /v: refusing to reach '127.0.0.1'" in result.text
+    assert "names its host with base_url=" in result.text
     assert OpenAPI(served_by(operation=echo.url), base_url=echo.url).as_tools()[0].call({})["path"] == "/v"
 
 

@@ -49,15 +49,23 @@ class Caller:
         credentials: What the developer gave.
         headers: What every request carries.
         clients: What makes the requests.
+        has_secrets: Whether the headers hold credentials.
         allow_insecure: Whether credentials may be sent over plain http to another machine.
     """
 
     def __init__(
-        self, credentials: Credentials, headers: Mapping[str, str], clients: Clients, *, allow_insecure: bool
+        self,
+        credentials: Credentials,
+        headers: Mapping[str, str],
+        clients: Clients,
+        *,
+        has_secrets: bool,
+        allow_insecure: bool,
     ) -> None:
         self._credentials = credentials
         self._headers = headers
         self._clients = clients
+        self._has_secrets = has_secrets
         self._allow_insecure = allow_insecure
 
     def trust(self, urls: Iterable[str]) -> None:
@@ -93,7 +101,7 @@ class Caller:
     def _check_secure(self, call: Call, has_credentials: bool) -> None:  # noqa: FBT001  # one fact of the request
         address = urlsplit(call.server)
         is_open = address.scheme == "http" and not is_loopback(address.hostname or "")
-        if is_open and not self._allow_insecure and (has_credentials or _CREDENTIALS & self._headers.keys()):
+        if is_open and not self._allow_insecure and (has_credentials or self._has_secrets):
             raise ExternalToolError(
                 f"{call.what} is refused: credentials would go over plain http to {address.hostname}; "
                 "whoever set up this tool has to use https, or pass allow_insecure=True"
@@ -109,13 +117,15 @@ class Caller:
                 return _value(await received.read(), received.content_type)
         except HttpError as error:
             head, colon = ("", ": ") if str(error).startswith("refusing") else (" ", "")
-            text = f"{call.what}{colon or head}{error}"
+            hint = (
+                "; whoever set up this tool names its host with base_url=" if "refusing to reach" in str(error) else ""
+            )
+            text = f"{call.what}{colon or head}{error}{hint}"
             raise ExternalToolError(redacted(text.replace(url, call.what)), status=error.status) from None
 
 
 _FIRST_FAILURE = 300  # what is left of redirects here leads nowhere
 _COOKIE = "!#$%&'()*+-./:<=>?@[]^_`{|}~"
-_CREDENTIALS = frozenset({"authorization", "cookie", "x-api-key", "api-key"})
 
 
 def _check_origin(server: str, url: str) -> None:

@@ -82,7 +82,7 @@ class OpenAPI:
             globs=(None if allow is None else _texts(allow), _texts(deny or ())),
             headers=frozenset(given),
             credentials=credentials,
-            caller=Caller(credentials, given, clients, allow_insecure=allow_insecure),
+            caller=Caller(credentials, given, clients, has_secrets=bool(self._secrets), allow_insecure=allow_insecure),
             validate=validate,
         )
 
