@@ -9,6 +9,7 @@ its peak. Sizes are of the schemas as compact JSON, in bytes.
 
 from __future__ import annotations
 
+import importlib
 import json
 import subprocess
 import sys
@@ -36,9 +37,7 @@ def main() -> None:
         found = {Path(name).stem: Path(name) for name in sys.argv[1:]}
     else:
         sys.path.append(str(Path(__file__).parents[1] / "tests"))
-        from openapi_documents import documents
-
-        found = documents()
+        found = importlib.import_module("openapi_documents").documents()
     print(f"{'document':<14}{'MB read':>8}{'tools':>7}{'skipped':>9}{'notes':>7}{'s':>7}{'MB':>6}", end="")
     print(f"{'bytes':>11}{'largest':>9}")
     for name, path in sorted(found.items()):

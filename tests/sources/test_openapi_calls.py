@@ -10,6 +10,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, RedirectRespons
 
 from toolcrib import ExternalToolError, OpenAPI, Secret, ToolArgumentError, ToolCall, Toolset, call_tools
 from toolcrib.limits import MAX_HTTP_BYTES
+from toolcrib.serve.gateway import gateway_app
 
 KEY = "k-very/secret+key"
 RGB = {"R": 100, "G": 200}
@@ -593,3 +594,16 @@ def test_an_argument_that_a_path_needs_is_missed_also_where_nothing_else_is_chec
     (tool,) = source(echo, "/v/{color}", {}, validate=False).as_tools()
     with pytest.raises(ToolArgumentError, match="color: required, but missing"):
         tool.call({})
+
+
+def test_a_toolset_served_as_a_gateway_reads_back_from_its_own_document(running):
+    def convert(amount: float, currency: str = "EUR") -> str:
+        """Convert an amount."""
+        return f"{amount} {currency}"
+
+    url = running(gateway_app([convert]))
+    source = OpenAPI(f"{url}/openapi.json")
+    tools = Toolset([source]).as_tools()
+    (tool,) = [tool for tool in tools if tool.name.startswith("convert") or "convert" in (tool.original_name or "")]
+    assert source.report.skipped == ()
+    assert "2.5 EUR" in str(tool.call({"arguments": {"amount": 2.5}}))
