@@ -25,6 +25,7 @@ PRINTS = {
         "cannot be shown",
     ],
     "foreign_schema": ['ok: {"forecast":"rain"', "greater than the maximum of 14", "duplicate key"],
+    "http_api": ['ok: ["Tom","Kit"]', "HTTP 404", "would lead to another path"],
     "loopback": [],
     "mcp_server": ["tools: shelf.find_book", "ok: A Field Guide to Hammers", "invalid_arguments:", "not_found:"],
     "own_engine": ["The answer is 1625.0.", "I can only add."],

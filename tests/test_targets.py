@@ -354,7 +354,7 @@ def test_a_file_that_failed_can_be_loaded_once_it_is_mended(written):
     [
         (
             "",
-            "'' names no tools: write one of mcp+https://tools.example, gateway+https://tools.example, ",
+            "'' names no tools: write one of openapi.yaml@https://api.example, ",
         ),
         ("two words", "names no tools: write one of"),
         ("folder", "holds no tools"),

@@ -13,6 +13,7 @@ from toolcrib.errors import (
     MCPConnectionError,
     MissingExtraError,
     NotSerializableError,
+    OpenAPIError,
     TargetError,
     ToolArgumentError,
     ToolcribError,
@@ -75,6 +76,7 @@ if TYPE_CHECKING:
     from toolcrib.sources.composio import ComposioClient
     from toolcrib.sources.gateway import ExternalToolProvider, ExternalToolSpec, JsonHttpExternalToolClient
     from toolcrib.sources.mcp import MCP, MCPClient, MCPElicitation, MCPSampling
+    from toolcrib.sources.openapi import OpenAPI, OpenAPILine, OpenAPIReport
     from toolcrib.sources.pipedream import PipedreamClient
 
     __version__: str
@@ -113,6 +115,10 @@ __all__ = [
     "ModelReplied",
     "NativeTool",
     "NotSerializableError",
+    "OpenAPI",
+    "OpenAPIError",
+    "OpenAPILine",
+    "OpenAPIReport",
     "PipedreamClient",
     "Reply",
     "RetryExecutor",
@@ -178,6 +184,9 @@ _LAZY = {
     "MCPClient": "toolcrib.sources.mcp",
     "MCPElicitation": "toolcrib.sources.mcp",
     "MCPSampling": "toolcrib.sources.mcp",
+    "OpenAPI": "toolcrib.sources.openapi",
+    "OpenAPILine": "toolcrib.sources.openapi",
+    "OpenAPIReport": "toolcrib.sources.openapi",
     "PipedreamClient": "toolcrib.sources.pipedream",
     "RetryExecutor": "toolcrib.executors.retry",
     "ScriptedEngine": "toolcrib.engines.scripted",

@@ -14,6 +14,7 @@ The tree::
     │   │   └── AuthorizationNeededError       a tool that first needs somebody's consent, given at a URL
     │   └── MCPConnectionError (ConnectionError)  an MCP server could not be reached, or was lost
     ├── NotSerializableError   (TypeError)     a value that JSON cannot carry, with its path
+    ├── OpenAPIError           (ValueError)    a document that cannot be read
     ├── EngineError            (RuntimeError)  a model could not be reached or did not answer
     │   └── WeightsError                       a local model's weights could not be had
     ├── TargetError            (ValueError)    a command-line target that names no tools
@@ -36,6 +37,7 @@ __all__ = [
     "MCPConnectionError",
     "MissingExtraError",
     "NotSerializableError",
+    "OpenAPIError",
     "TargetError",
     "ToolArgumentError",
     "ToolDeniedError",
@@ -159,6 +161,10 @@ class NotSerializableError(ToolcribError, TypeError):
         super().__init__(f"{path}: {reason}")
         self.path = path
         self.reason = reason
+
+
+class OpenAPIError(ToolcribError, ValueError):
+    """An OpenAPI document cannot be read, or is none."""
 
 
 class EngineError(ToolcribError, RuntimeError):

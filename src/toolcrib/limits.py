@@ -10,6 +10,10 @@ __all__ = [
     "CONNECT_SECONDS",
     "DEFAULT_LIMITS",
     "HANDSHAKE_SECONDS",
+    "MAX_DOCUMENT_BYTES",
+    "MAX_DOCUMENT_DEPTH",
+    "MAX_DOCUMENT_FILES",
+    "MAX_DOCUMENT_NODES",
     "MAX_HTTP_BYTES",
     "MAX_HTTP_LINES",
     "MAX_INPUT_ROUNDS",
@@ -21,6 +25,7 @@ __all__ = [
     "MAX_PIECES_CHARS",
     "MAX_REDIRECTS",
     "MAX_TOOLS",
+    "MAX_TOOL_SCHEMA_CHARS",
     "MAX_WORKER_THREADS",
     "MCP_PAGE_TOOLS",
     "MODEL_REQUEST_SECONDS",
@@ -60,12 +65,27 @@ MAX_HTTP_BYTES = 20_000_000
 
 #: Lines of one HTTP body that is read line by line.
 MAX_HTTP_LINES = 1_000_000
+#: Bytes of one file of an OpenAPI document.
+MAX_DOCUMENT_BYTES = 64_000_000
+
+#: How deep an OpenAPI document may nest.
+MAX_DOCUMENT_DEPTH = 120
+
+#: Files, or addresses, that one OpenAPI document may be spread over.
+MAX_DOCUMENT_FILES = 100
+
+#: Values in a YAML document, aliases written out.
+MAX_DOCUMENT_NODES = 4_000_000
 
 #: Redirects one HTTP request may follow.
 MAX_REDIRECTS = 5
 
 #: Entries one Toolset may be made of, nested ones counted: a list that never ends is given up there.
 MAX_TOOLS = 100_000
+
+#: Characters of the schema of one imported operation, descriptions included, from which on its farthest parts are cut;
+#: an operation is left out when even the nearest have ten times as many.
+MAX_TOOL_SCHEMA_CHARS = 40_000
 
 #: Values one generator tool may yield; one that never ends is given up there.
 MAX_PIECES = 100_000

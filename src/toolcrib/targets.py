@@ -29,6 +29,7 @@ from toolcrib.errors import (
     ToolSignatureError,
     warn,
 )
+from toolcrib.sources._openapi_target import is_document, source_of
 from toolcrib.sources.gateway import ExternalToolProvider, JsonHttpExternalToolClient
 from toolcrib.sources.mcp import MCPClient
 from toolcrib.tools import Tool
@@ -189,6 +190,13 @@ class _McpServers:
 _GATEWAY, _MCP = "gateway+", "mcp+"
 _MCP_PATHS = ("/mcp", "/sse")
 _PROBE_SECONDS = 10.0
+
+
+def _of_document(target: str) -> list[Any]:
+    try:
+        return [source_of(target)]
+    except ValueError as error:
+        raise TargetError(f"{without_login(target)}: {error}") from None
 
 
 def _members(module: ModuleType) -> list[Any]:
@@ -434,6 +442,7 @@ def _is_mcp_file(target: str) -> bool:
 
 
 KINDS: list[TargetKind] = [
+    TargetKind("openapi.yaml@https://api.example", is_document, _of_document),
     TargetKind("mcp+https://tools.example", _begins_with(_MCP), _of_mcp_url),
     TargetKind("gateway+https://tools.example", _begins_with(_GATEWAY), _of_gateway),
     TargetKind("https://tools.example/mcp", _is_url, _of_url),

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import uvicorn
+from echo_server import EchoServer
 from raw_server import RawServer
 
 from toolcrib.serve._listen import _bound
@@ -16,6 +17,20 @@ def server():
     """A server on loopback that answers each request with the next of the bytes it is given, or as a function does."""
     with RawServer() as running:
         yield running
+
+
+@pytest.fixture(scope="module")
+def running_echo():
+    with EchoServer() as running:
+        yield running
+
+
+@pytest.fixture
+def echo(running_echo):
+    """An application on loopback that answers with what it understood of each request."""
+    running_echo.asked.clear()
+    running_echo.answers.clear()
+    return running_echo
 
 
 @pytest.fixture
