@@ -59,8 +59,9 @@ from toolcrib.types import (
 )
 
 if TYPE_CHECKING:
-    from toolcrib import formats
+    from toolcrib import builtin, formats
     from toolcrib.agent import Agent
+    from toolcrib.builtin.folders import file_tools
     from toolcrib.engines.llm import LLMEngine
     from toolcrib.engines.local import LocalEngine
     from toolcrib.engines.scripted import ScriptedEngine
@@ -136,7 +137,9 @@ __all__ = [
     "WeightsError",
     "__version__",
     "acall_tools",
+    "builtin",
     "call_tools",
+    "file_tools",
     "formats",
     "gateway_app",
     "serve_gateway",
@@ -156,6 +159,7 @@ _LAZY = {
     "RetryExecutor": "toolcrib.executors.retry",
     "ScriptedEngine": "toolcrib.engines.scripted",
     "TraceExecutor": "toolcrib.executors.trace",
+    "file_tools": "toolcrib.builtin.folders",
     "gateway_app": "toolcrib.serve.gateway",
     "serve_gateway": "toolcrib.serve.gateway",
 }
@@ -164,8 +168,8 @@ _LAZY = {
 def __getattr__(name: str) -> Any:
     if name == "__version__":
         value = importlib.import_module("importlib.metadata").version("toolcrib")
-    elif name == "formats":
-        value = importlib.import_module("toolcrib.formats")
+    elif name in {"builtin", "formats"}:
+        value = importlib.import_module(f"toolcrib.{name}")
     elif name in _LAZY:
         value = getattr(importlib.import_module(_LAZY[name]), name)
     else:

@@ -8,8 +8,14 @@ from typing import Any
 __all__ = [
     "CATALOGUE_SECONDS",
     "DEFAULT_LIMITS",
+    "MAX_EXPRESSION_CHARS",
+    "MAX_FILE_BYTES",
+    "MAX_FOLDER_ENTRIES",
     "MAX_HTTP_BYTES",
+    "MAX_LINKS",
     "MAX_NAME_CHARS",
+    "MAX_NUMBER_BITS",
+    "MAX_PATH_CHARS",
     "MAX_PIECES",
     "MAX_PIECES_CHARS",
     "MAX_REDIRECTS",
@@ -46,6 +52,20 @@ MAX_PIECES_CHARS = 100_000_000
 
 #: Characters of a tool's canonical name.
 MAX_NAME_CHARS = 1_000
+
+#: Characters of one arithmetic expression, and bits of any whole number on the way to its value.
+MAX_EXPRESSION_CHARS = 1_000
+MAX_NUMBER_BITS = 10_000
+
+#: Bytes of one file that a tool reads or writes.
+MAX_FILE_BYTES = 20_000_000
+
+#: Files and folders that one call looks at.
+MAX_FOLDER_ENTRIES = 20_000
+
+#: Symbolic links on the way to one file, and characters of a path.
+MAX_LINKS = 40
+MAX_PATH_CHARS = 4_096
 
 
 @dataclass(frozen=True, slots=True)

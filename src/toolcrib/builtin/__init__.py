@@ -1,0 +1,70 @@
+"""Tools that come with toolcrib, in kits.
+
+Each kit is a list for `tools=[...]`, loaded when it is first asked for: `math`, `time`, `web`, and
+`docs` and `files` for the current folder. A kit for a place of your own is made: `read_docs_tools`,
+`file_tools`, `sql_tools`, `web_tools`. `ALL_TOOLS` are those that are safe to hand out: they change
+nothing and reach nothing of this machine.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from toolcrib.builtin.arithmetic import calculate
+    from toolcrib.builtin.clock import convert_time, current_time, shift_time, time_between
+    from toolcrib.builtin.folders import file_tools
+    from toolcrib.tools import Tool
+
+    Kit = list[Callable[..., Any] | Tool]
+    ALL_TOOLS: Kit
+    files: Kit
+    math: Kit
+    time: Kit
+
+__all__ = [
+    "ALL_TOOLS",
+    "calculate",
+    "convert_time",
+    "current_time",
+    "file_tools",
+    "files",
+    "math",
+    "shift_time",
+    "time",
+    "time_between",
+]
+
+#: The kits, and the files of those that make the list.
+_KITS = {"files": ".folders", "math": ".arithmetic", "time": ".clock"}
+_SAFE = ("math", "time")
+#: Kits for a place, and what makes one.
+_MADE = {"files": "file_tools"}
+_ITEMS = {
+    "calculate": ".arithmetic",
+    "convert_time": ".clock",
+    "current_time": ".clock",
+    "file_tools": ".folders",
+    "shift_time": ".clock",
+    "time_between": ".clock",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "ALL_TOOLS":
+        value: Any = [item for kit in _SAFE for item in __getattr__(kit)]
+    elif name in _KITS:
+        value = importlib.import_module(_KITS[name], __name__).TOOLS
+    elif name in _ITEMS:
+        value = getattr(importlib.import_module(_ITEMS[name], __name__), name)
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
