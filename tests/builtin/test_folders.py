@@ -20,9 +20,9 @@ SECRET = "the key of the safe"  # noqa: S105  what no test may ever read
 def root(tmp_path: Path) -> Path:
     """A folder with everything in it that could lead out, beside a file that must never be read."""
     (tmp_path / "secret.txt").write_text(SECRET)
-    (tmp_path / "rootless").mkdir()
-    (tmp_path / "rootless" / "secret.txt").write_text(SECRET)
-    root = tmp_path / "root"
+    (tmp_path / "inside_too").mkdir()
+    (tmp_path / "inside_too" / "secret.txt").write_text(SECRET)
+    root = tmp_path / "inside"
     (root / "notes" / "deep").mkdir(parents=True)
     (root / "notes" / "today.txt").write_text("milk\nbread\n")
     (root / "notes" / "deep" / "Über uns.md").write_text("# Über uns\n")
@@ -39,7 +39,7 @@ def root(tmp_path: Path) -> Path:
         "out_proc": "/proc/self/root",
         "out_cwd": "/proc/self/cwd",
         "out_fd": "/proc/self/fd/0",
-        "out_prefix": str(tmp_path / "rootless" / "secret.txt"),
+        "out_prefix": str(tmp_path / "inside_too" / "secret.txt"),
         "out_through": "notes/../../secret.txt",
         "out_twice": "out_folder/secret.txt",
         "loop": "loop",
@@ -72,7 +72,7 @@ REFUSED = [
     "notes/deep/../../../secret.txt",
     "./../secret.txt",
     "..",
-    "../root/../secret.txt",
+    "../inside/../secret.txt",
     "/etc/passwd",
     "//etc/passwd",
     "/proc/self/environ",
@@ -81,7 +81,7 @@ REFUSED = [
     "out",
     "out_absolute",
     "out_folder/secret.txt",
-    "out_folder/root/notes/today.txt",
+    "out_folder/inside/notes/today.txt",
     "out_root/etc/passwd",
     "out_proc/etc/passwd",
     "out_cwd/secret.txt",
