@@ -70,6 +70,7 @@ if TYPE_CHECKING:
     from toolcrib.executors.trace import TraceExecutor
     from toolcrib.serve.gateway import gateway_app, serve_gateway
     from toolcrib.sources.gateway import ExternalToolProvider, ExternalToolSpec, JsonHttpExternalToolClient
+    from toolcrib.sources.skill_folder import SkillFolder
 
     __version__: str
 
@@ -108,6 +109,7 @@ __all__ = [
     "RunStarted",
     "ScriptedEngine",
     "Secret",
+    "SkillFolder",
     "StreamingEngine",
     "TargetError",
     "TextDelta",
@@ -158,6 +160,7 @@ _LAZY = {
     "LocalEngine": "toolcrib.engines.local",
     "RetryExecutor": "toolcrib.executors.retry",
     "ScriptedEngine": "toolcrib.engines.scripted",
+    "SkillFolder": "toolcrib.sources.skill_folder",
     "TraceExecutor": "toolcrib.executors.trace",
     "file_tools": "toolcrib.builtin.folders",
     "gateway_app": "toolcrib.serve.gateway",

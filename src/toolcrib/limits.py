@@ -11,17 +11,21 @@ __all__ = [
     "MAX_EXPRESSION_CHARS",
     "MAX_FILE_BYTES",
     "MAX_FOLDER_ENTRIES",
+    "MAX_FRONT_MATTER_CHARS",
     "MAX_HTTP_BYTES",
     "MAX_LINKS",
     "MAX_NAME_CHARS",
     "MAX_NUMBER_BITS",
+    "MAX_OUTPUT_BYTES",
     "MAX_PATH_CHARS",
     "MAX_PIECES",
     "MAX_PIECES_CHARS",
     "MAX_REDIRECTS",
+    "MAX_SKILLS",
     "MAX_TOOLS",
     "MAX_WORKER_THREADS",
     "MODEL_REQUEST_SECONDS",
+    "SCRIPT_SECONDS",
     "Limits",
 ]
 
@@ -66,6 +70,14 @@ MAX_FOLDER_ENTRIES = 20_000
 #: Symbolic links on the way to one file, and characters of a path.
 MAX_LINKS = 40
 MAX_PATH_CHARS = 4_096
+
+#: Skills in one folder of them, and characters of what the SKILL.md of one says of itself.
+MAX_SKILLS = 200
+MAX_FRONT_MATTER_CHARS = 20_000
+
+#: Seconds a script of a skill may run, and bytes that are kept of each of its two outputs.
+SCRIPT_SECONDS = 60.0
+MAX_OUTPUT_BYTES = 200_000
 
 
 @dataclass(frozen=True, slots=True)
