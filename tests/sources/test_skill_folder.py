@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import asyncio
 import os
+import select
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -273,37 +275,42 @@ def test_an_argument_with_nul_is_refused(skills):
     assert "NUL" in run(skills, "", "a\0b").text
 
 
-def test_a_script_that_never_ends_is_ended_with_all_it_started(skills):
-    text = (
-        "import subprocess, sys\n"
-        "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\n"
-        "open('pid', 'w').write(str(child.pid))\n"
-        "child.wait()"
-    )
-    result = run(skills, text, timeout=2)
+LEAVES_A_CHILD = """
+import subprocess, sys
+alive = open('alive', 'w')
+print('here', file=alive, flush=True)
+sleeping = [sys.executable, '-c', 'import time; time.sleep(600)']
+child = subprocess.Popen(sleeping, pass_fds=[alive.fileno()])
+"""
+
+
+@pytest.fixture
+def all_gone(skills) -> Iterator[Callable[[], bool]]:
+    """Whether nobody holds a pipe open any longer that a script wrote to, which its children inherit."""
+    os.mkfifo(skills / "forms/alive")
+    pipe = os.open(skills / "forms/alive", os.O_RDONLY | os.O_NONBLOCK)
+
+    def gone() -> bool:
+        assert os.read(pipe, 5) == b"here\n"
+        ended, _, _ = select.select([pipe], [], [], 10)
+        return bool(ended) and os.read(pipe, 1) == b""
+
+    yield gone
+    os.close(pipe)
+
+
+def test_a_script_that_never_ends_is_ended_with_all_it_started(skills, all_gone):
+    result = run(skills, f"{LEAVES_A_CHILD}\nchild.wait()", timeout=3)
     assert result.kind == "timed_out"
-    assert "2 seconds" in result.text
-    assert is_gone(int((skills / "forms/pid").read_text()))
+    assert "3 seconds" in result.text
+    assert all_gone()
 
 
-def test_what_a_script_leaves_running_ends_with_it_and_holds_nothing_up(skills):
-    text = (
-        "import subprocess, sys\n"
-        "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\n"
-        "print(child.pid)"
-    )
-    result = run(skills, text)
+def test_what_a_script_leaves_running_ends_with_it_and_holds_nothing_up(skills, all_gone):
+    result = run(skills, LEAVES_A_CHILD)
     assert result.value["status"] == 0
     assert result.duration < 10
-    assert is_gone(int(result.value["output"]))
-
-
-def is_gone(pid: int) -> bool:
-    """Whether a process has ended; one that is only waiting to be reaped has."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    except FileNotFoundError:
-        return True
+    assert all_gone()
 
 
 def test_a_script_that_writes_without_end_is_kept_short(skills):
