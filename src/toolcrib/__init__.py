@@ -61,6 +61,7 @@ from toolcrib.types import (
 if TYPE_CHECKING:
     from toolcrib import builtin, formats
     from toolcrib.agent import Agent
+    from toolcrib.builtin.documents import read_docs_tools
     from toolcrib.builtin.folders import file_tools
     from toolcrib.engines.llm import LLMEngine
     from toolcrib.engines.local import LocalEngine
@@ -144,6 +145,7 @@ __all__ = [
     "file_tools",
     "formats",
     "gateway_app",
+    "read_docs_tools",
     "serve_gateway",
     "tool",
     "tool_from_function",
@@ -164,6 +166,7 @@ _LAZY = {
     "TraceExecutor": "toolcrib.executors.trace",
     "file_tools": "toolcrib.builtin.folders",
     "gateway_app": "toolcrib.serve.gateway",
+    "read_docs_tools": "toolcrib.builtin.documents",
     "serve_gateway": "toolcrib.serve.gateway",
 }
 

@@ -9,7 +9,7 @@ import pytest
 
 from toolcrib import Tool, Toolset, builtin
 
-EVERYTHING = Toolset([builtin.ALL_TOOLS, builtin.file_tools(writable=True)])
+EVERYTHING = Toolset([builtin.ALL_TOOLS, builtin.docs, builtin.file_tools(writable=True)])
 
 
 @pytest.mark.parametrize("tool", EVERYTHING, ids=lambda tool: tool.name)

@@ -347,4 +347,4 @@ def test_no_descriptor_and_no_zombie_is_left(tmp_path):
         child = Child([sys.executable, "-c", "print(1)"], cwd=tmp_path, env=os.environ)
         assert child.wait(20).output == "1\n"
         child.end()
-    assert len(list(Path("/proc/self/fd").iterdir())) == before
+    assert len(list(Path("/proc/self/fd").iterdir())) <= before

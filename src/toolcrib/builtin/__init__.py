@@ -16,11 +16,13 @@ if TYPE_CHECKING:
 
     from toolcrib.builtin.arithmetic import calculate
     from toolcrib.builtin.clock import convert_time, current_time, shift_time, time_between
+    from toolcrib.builtin.documents import read_docs_tools
     from toolcrib.builtin.folders import file_tools
     from toolcrib.tools import Tool
 
     Kit = list[Callable[..., Any] | Tool]
     ALL_TOOLS: Kit
+    docs: Kit
     files: Kit
     math: Kit
     time: Kit
@@ -30,24 +32,25 @@ __all__ = [
     "calculate",
     "convert_time",
     "current_time",
+    "docs",
     "file_tools",
     "files",
     "math",
+    "read_docs_tools",
     "shift_time",
     "time",
     "time_between",
 ]
 
 #: The kits, and the files of those that make the list.
-_KITS = {"files": ".folders", "math": ".arithmetic", "time": ".clock"}
+_KITS = {"docs": ".documents", "files": ".folders", "math": ".arithmetic", "time": ".clock"}
 _SAFE = ("math", "time")
-#: Kits for a place, and what makes one.
-_MADE = {"files": "file_tools"}
 _ITEMS = {
     "calculate": ".arithmetic",
     "convert_time": ".clock",
     "current_time": ".clock",
     "file_tools": ".folders",
+    "read_docs_tools": ".documents",
     "shift_time": ".clock",
     "time_between": ".clock",
 }
