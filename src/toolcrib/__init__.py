@@ -61,6 +61,7 @@ from toolcrib.types import (
 if TYPE_CHECKING:
     from toolcrib import builtin, formats
     from toolcrib.agent import Agent
+    from toolcrib.builtin.databases import sql_tools
     from toolcrib.builtin.documents import read_docs_tools
     from toolcrib.builtin.folders import file_tools
     from toolcrib.engines.llm import LLMEngine
@@ -147,6 +148,7 @@ __all__ = [
     "gateway_app",
     "read_docs_tools",
     "serve_gateway",
+    "sql_tools",
     "tool",
     "tool_from_function",
 ]
@@ -168,6 +170,7 @@ _LAZY = {
     "gateway_app": "toolcrib.serve.gateway",
     "read_docs_tools": "toolcrib.builtin.documents",
     "serve_gateway": "toolcrib.serve.gateway",
+    "sql_tools": "toolcrib.builtin.databases",
 }
 
 

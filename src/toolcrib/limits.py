@@ -20,11 +20,14 @@ __all__ = [
     "MAX_PATH_CHARS",
     "MAX_PIECES",
     "MAX_PIECES_CHARS",
+    "MAX_QUERY_CHARS",
+    "MAX_QUERY_VALUE_BYTES",
     "MAX_REDIRECTS",
     "MAX_SKILLS",
     "MAX_TOOLS",
     "MAX_WORKER_THREADS",
     "MODEL_REQUEST_SECONDS",
+    "QUERY_SECONDS",
     "SCRIPT_SECONDS",
     "Limits",
 ]
@@ -78,6 +81,11 @@ MAX_FRONT_MATTER_CHARS = 20_000
 #: Seconds a script of a skill may run, and bytes that are kept of each of its two outputs.
 SCRIPT_SECONDS = 60.0
 MAX_OUTPUT_BYTES = 200_000
+
+#: Seconds one query of a database may run, characters it may have, and bytes of any value it works with.
+QUERY_SECONDS = 10.0
+MAX_QUERY_CHARS = 20_000
+MAX_QUERY_VALUE_BYTES = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)

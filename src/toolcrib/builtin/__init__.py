@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from toolcrib.builtin.arithmetic import calculate
     from toolcrib.builtin.clock import convert_time, current_time, shift_time, time_between
+    from toolcrib.builtin.databases import sql_tools
     from toolcrib.builtin.documents import read_docs_tools
     from toolcrib.builtin.folders import file_tools
     from toolcrib.tools import Tool
@@ -38,6 +39,7 @@ __all__ = [
     "math",
     "read_docs_tools",
     "shift_time",
+    "sql_tools",
     "time",
     "time_between",
 ]
@@ -52,6 +54,7 @@ _ITEMS = {
     "file_tools": ".folders",
     "read_docs_tools": ".documents",
     "shift_time": ".clock",
+    "sql_tools": ".databases",
     "time_between": ".clock",
 }
 
