@@ -24,7 +24,7 @@ from pydantic_core import SchemaValidator, ValidationError, core_schema
 from toolcrib import Tool, ToolCall, Toolset, dispatch, formats
 from toolcrib._portal import off_loop
 
-REPEATS = 25
+REPEATS = 40
 SECONDS = 0.02  # of one repeat
 
 
