@@ -16,7 +16,7 @@ MAP = (SRC.parents[1] / "ARCHITECTURE.md").read_text(encoding="utf-8")
 
 # A room is a file or a folder of src/toolcrib. Each imports only from rows above its own.
 LAYERS = (
-    "errors limits _xml",
+    "errors limits _xml _addresses",
     "_json _secrets",
     "types",
     "events _http _portal _deadline _callables _folder _options _terminal _words",

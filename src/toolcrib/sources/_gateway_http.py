@@ -78,7 +78,9 @@ class JsonHttpExternalToolClient:
         self._call_path = f"/{call_path_template.lstrip('/')}"
         # Held so that, while this client lives, no answer and no error shows them.
         self._secrets = [Secret(value) for value in _credentials(self._headers, address)]
-        self._http = Http(wanted_by="JsonHttpExternalToolClient", timeout=timeout, trust_env=not is_loopback(host))
+        self._http = Http(
+            wanted_by="JsonHttpExternalToolClient", timeout=timeout, trust_env=not is_loopback(host), trusted=[host]
+        )
 
     def __repr__(self) -> str:
         """Return a text with the address, without credentials."""
