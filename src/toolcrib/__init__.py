@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     from toolcrib.builtin.databases import sql_tools
     from toolcrib.builtin.documents import read_docs_tools
     from toolcrib.builtin.folders import file_tools
+    from toolcrib.builtin.pages import web_tools
     from toolcrib.engines.llm import LLMEngine
     from toolcrib.engines.local import LocalEngine
     from toolcrib.engines.scripted import ScriptedEngine
@@ -151,6 +152,7 @@ __all__ = [
     "sql_tools",
     "tool",
     "tool_from_function",
+    "web_tools",
 ]
 
 # Names whose room is costly to import and not needed by every program: imported when first asked for.
@@ -171,6 +173,7 @@ _LAZY = {
     "read_docs_tools": "toolcrib.builtin.documents",
     "serve_gateway": "toolcrib.serve.gateway",
     "sql_tools": "toolcrib.builtin.databases",
+    "web_tools": "toolcrib.builtin.pages",
 }
 
 

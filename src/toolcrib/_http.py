@@ -303,6 +303,11 @@ class Received:
         """The media type, without parameters."""
         return self._response.headers.get("content-type", "").partition(";")[0].strip().lower()
 
+    @property
+    def charset(self) -> str | None:
+        """The encoding that the answer says its text has."""
+        return self._response.charset_encoding
+
     async def read(self, *, cut: bool = False) -> bytes:
         """Return the body.
 

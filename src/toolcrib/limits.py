@@ -18,6 +18,7 @@ __all__ = [
     "MAX_NAME_CHARS",
     "MAX_NUMBER_BITS",
     "MAX_OUTPUT_BYTES",
+    "MAX_PAGE_BYTES",
     "MAX_PATH_CHARS",
     "MAX_PIECES",
     "MAX_PIECES_CHARS",
@@ -28,6 +29,7 @@ __all__ = [
     "MAX_TOOLS",
     "MAX_WORKER_THREADS",
     "MODEL_REQUEST_SECONDS",
+    "PAGE_SECONDS",
     "QUERY_SECONDS",
     "SCRIPT_SECONDS",
     "Limits",
@@ -85,6 +87,10 @@ MAX_FRONT_MATTER_CHARS = 20_000
 #: Seconds a script of a skill may run, and bytes that are kept of each of its two outputs.
 SCRIPT_SECONDS = 60.0
 MAX_OUTPUT_BYTES = 200_000
+
+#: Seconds one page of the web may take, and bytes of it that its text is made of.
+PAGE_SECONDS = 20.0
+MAX_PAGE_BYTES = 5_000_000
 
 #: Seconds one query of a database may run, characters it may have, and bytes of any value it works with.
 QUERY_SECONDS = 10.0

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from toolcrib.builtin.databases import sql_tools
     from toolcrib.builtin.documents import read_docs_tools
     from toolcrib.builtin.folders import file_tools
+    from toolcrib.builtin.pages import web_tools
     from toolcrib.tools import Tool
 
     Kit = list[Callable[..., Any] | Tool]
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     files: Kit
     math: Kit
     time: Kit
+    web: Kit
 
 __all__ = [
     "ALL_TOOLS",
@@ -42,11 +44,13 @@ __all__ = [
     "sql_tools",
     "time",
     "time_between",
+    "web",
+    "web_tools",
 ]
 
 #: The kits, and the files of those that make the list.
-_KITS = {"docs": ".documents", "files": ".folders", "math": ".arithmetic", "time": ".clock"}
-_SAFE = ("math", "time")
+_KITS = {"docs": ".documents", "files": ".folders", "math": ".arithmetic", "time": ".clock", "web": ".pages"}
+_SAFE = ("math", "time", "web")
 _ITEMS = {
     "calculate": ".arithmetic",
     "convert_time": ".clock",
@@ -56,6 +60,7 @@ _ITEMS = {
     "shift_time": ".clock",
     "sql_tools": ".databases",
     "time_between": ".clock",
+    "web_tools": ".pages",
 }
 
 

@@ -35,7 +35,8 @@ class SkillFolder:
 
     The system prompt has the name and the description of each. A model reads the whole instructions with the tool
     `read_skill` when it needs them, and the files beside them with `read_skill_file`, which sees nothing outside the
-    skill's folder. Scripts are run only where that is allowed. The folders are looked at once, when this is made.
+    skill's folder. Scripts are run only where that is allowed. The folders are looked at once, when this is made; name
+    all of them here, since a second SkillFolder has tools of the same names.
 
     Args:
         *paths: Folders of skills, or of one skill each. A skill that breaks the rules of the format, or has the name
@@ -82,11 +83,11 @@ class SkillFolder:
         reading = [
             Tool(method, parameters=[which], effect="read") for method in (self.read_skill, self.read_skill_file)
         ]
-        if not self._allow_scripts:
-            return reading
         # A script ends by its own deadline, which the call outlives by what it takes to end it.
         longest = self._timeout + _GRACE_SECONDS
-        return [*reading, Tool(self.run_skill_script, parameters=[which], effect="destructive", timeout=longest)]
+        running = Tool(self.run_skill_script, parameters=[which], effect="destructive", timeout=longest)
+        tools = [*reading, running] if self._allow_scripts else reading
+        return [tool.replace(origin=f"skills:{next(iter(self._cards))}") for tool in tools]
 
     as_tools = get_tools
 
