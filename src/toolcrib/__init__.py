@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from toolcrib.dispatch import acall_tools, call_tools
 from toolcrib.errors import (
+    AuthorizationNeededError,
     EngineError,
     ExternalToolError,
     MissingExtraError,
@@ -72,7 +73,10 @@ if TYPE_CHECKING:
     from toolcrib.executors.retry import RetryExecutor
     from toolcrib.executors.trace import TraceExecutor
     from toolcrib.serve.gateway import gateway_app, serve_gateway
+    from toolcrib.sources.arcade import ArcadeClient
+    from toolcrib.sources.composio import ComposioClient
     from toolcrib.sources.gateway import ExternalToolProvider, ExternalToolSpec, JsonHttpExternalToolClient
+    from toolcrib.sources.pipedream import PipedreamClient
     from toolcrib.sources.skill_folder import SkillFolder
 
     __version__: str
@@ -80,7 +84,10 @@ if TYPE_CHECKING:
 __all__ = [
     "Agent",
     "ApprovalExecutor",
+    "ArcadeClient",
+    "AuthorizationNeededError",
     "BaseSkill",
+    "ComposioClient",
     "Effect",
     "Engine",
     "EngineError",
@@ -103,6 +110,7 @@ __all__ = [
     "ModelReplied",
     "NativeTool",
     "NotSerializableError",
+    "PipedreamClient",
     "Reply",
     "RetryExecutor",
     "Role",
@@ -159,11 +167,14 @@ __all__ = [
 _LAZY = {
     "Agent": "toolcrib.agent",
     "ApprovalExecutor": "toolcrib.executors.approval",
+    "ArcadeClient": "toolcrib.sources.arcade",
+    "ComposioClient": "toolcrib.sources.composio",
     "ExternalToolProvider": "toolcrib.sources.gateway",
     "ExternalToolSpec": "toolcrib.sources.gateway",
     "JsonHttpExternalToolClient": "toolcrib.sources.gateway",
     "LLMEngine": "toolcrib.engines.llm",
     "LocalEngine": "toolcrib.engines.local",
+    "PipedreamClient": "toolcrib.sources.pipedream",
     "RetryExecutor": "toolcrib.executors.retry",
     "ScriptedEngine": "toolcrib.engines.scripted",
     "SkillFolder": "toolcrib.sources.skill_folder",

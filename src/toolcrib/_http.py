@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import weakref
-from collections.abc import AsyncGenerator, AsyncIterator, Collection, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager, suppress
+from functools import cache
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
@@ -16,6 +18,8 @@ from toolcrib.errors import MissingExtraError
 from toolcrib.limits import CONNECT_SECONDS, MAX_HTTP_BYTES, MAX_REDIRECTS
 
 if TYPE_CHECKING:
+    import ssl
+
     import httpx2
 
 __all__ = ["Http", "HttpError", "Received", "is_loopback", "without_login"]
@@ -75,7 +79,8 @@ class Http:
         self._public = PublicOnly([_host(host) for host in hosts], resolve)
         self._roam = roam
         # Made here, since importing and reading certificates would hold up the loop of the first request.
-        self._certificates = httpx2.create_ssl_context(trust_env=trust_env)
+        named = [os.environ.get(name) for name in _CERTIFICATE_VARIABLES] if trust_env else []
+        self._certificates = _certificates(httpx2.create_ssl_context, trust_env, *named)
         self._timeout = timeout
         self._trust_env = trust_env
         self._opened: list[_Opened] = []
@@ -171,6 +176,13 @@ class Http:
 
 
 _MOST_CONNECTIONS = 100
+_CERTIFICATE_VARIABLES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
+
+
+@cache
+def _certificates(create: Callable[..., ssl.SSLContext], trust_env: bool, *_: str | None) -> ssl.SSLContext:  # noqa: FBT001  # a key
+    """Return what clients share, since reading certificates takes long: one for each setting of the environment."""
+    return create(trust_env=trust_env)
 
 
 def _transports(client: httpx2.AsyncClient, url: httpx2.URL) -> tuple[Any, Any]:
@@ -308,6 +320,12 @@ class Received:
         """The encoding that the answer says its text has."""
         return self._response.charset_encoding
 
+    @property
+    def retry_after(self) -> float | None:
+        """Seconds to wait before asking again, if the answer gives a number of them."""
+        given = self._response.headers.get("retry-after", "").strip()
+        return float(given) if given.isdecimal() and len(given) <= _LONGEST_SECONDS else None
+
     async def read(self, *, cut: bool = False) -> bytes:
         """Return the body.
 
@@ -365,6 +383,9 @@ class Received:
                 name, data = "", []
         if data:
             yield name or "message", b"\n".join(data)
+
+
+_LONGEST_SECONDS = 6  # digits
 
 
 def _too_long(status: int) -> HttpError:

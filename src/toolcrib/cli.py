@@ -132,7 +132,8 @@ def _toolcrib(
 ) -> None:
     """Write a tool once. Call it from any model, serve it anywhere, run it safely.
 
-    A TARGET names tools: path/to/file.py, package.module, either with :attribute, or the URL of a tool gateway.
+    A TARGET names tools: path/to/file.py, package.module, either with :attribute, the URL of a tool gateway, builtin
+    or one of its kits (builtin:web, builtin:files=FOLDER), or a folder of skills.
     """
 
 

@@ -15,6 +15,7 @@ from pydantic_core import from_json, to_json
 from toolcrib._json import first_unsafe
 from toolcrib._secrets import any_secrets, redacted, without_secrets
 from toolcrib.errors import (
+    AuthorizationNeededError,
     NotSerializableError,
     ToolArgumentError,
     ToolDeniedError,
@@ -329,7 +330,11 @@ def _told(name: str, error: BaseException, limits: Limits) -> Answer:
         return "denied", clean(f"Tool '{name}' was denied: {_reason(error)}", limits), (), None
     kind = type(error).__name__[:_LONGEST_NAME]
     reason = _reason(error) if isinstance(error, ToolExecutionError) else f"{kind}: {_reason(error)}"
-    return "failed", clean(f"Tool '{name}' failed: {reason.removesuffix(': ')}", limits), (), None
+    text = clean(f"Tool '{name}' failed: {reason.removesuffix(': ')}", limits)
+    if isinstance(error, AuthorizationNeededError):
+        where = {"authorization_url": error.url}
+        return "failed", text, (), ToolResponse(success=False, message=text, data=where)
+    return "failed", text, (), None
 
 
 def _reason(error: BaseException) -> str:

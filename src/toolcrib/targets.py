@@ -1,4 +1,4 @@
-"""What a command line may name, a file, a module, an attribute of either, a gateway, and the tools it holds."""
+"""What a command line may name, such as a file, a module, a kit, skills or a gateway, and the tools it holds."""
 
 from __future__ import annotations
 
@@ -19,9 +19,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple, cast
 
+from toolcrib import builtin
 from toolcrib._http import without_login
 from toolcrib.errors import MissingExtraError, TargetError, ToolSignatureError, warn
 from toolcrib.sources.gateway import ExternalToolProvider, JsonHttpExternalToolClient
+from toolcrib.sources.skill_folder import SkillFolder, has_skills
 from toolcrib.tools import Tool
 from toolcrib.toolset import Toolset
 
@@ -51,7 +53,8 @@ def resolve(target: str) -> Toolset:
 
     Args:
         target: `path/to/file.py`, `package.module`, either with `:attribute`, or the URL of a tool gateway,
-            which is sent the environment's `TOOLCRIB_TOKEN`, if there is one.
+            which is sent the environment's `TOOLCRIB_TOKEN`, if there is one; `builtin` or one of its kits, as in
+            `builtin:web` or `builtin:files=notes`; a folder of skills.
 
     Raises:
         TargetError: There is no such thing, it cannot be loaded, or it holds no tools.
@@ -107,6 +110,18 @@ def _of_gateway(target: str) -> list[Any]:
     except ValueError as error:
         raise TargetError(f"{without_login(target)}: {error}") from None
     return [ExternalToolProvider(client)]
+
+
+def _of_builtin(target: str) -> list[Any]:
+    kit, has_place, place = target.partition(":")[2].partition("=")
+    try:
+        return [builtin.kit(kit, place if has_place else None)]
+    except (ValueError, OSError, NotImplementedError) as error:
+        raise TargetError(f"{target}: {error}") from None
+
+
+def _of_skills(target: str) -> list[Any]:
+    return [SkillFolder(target)]
 
 
 def _members(module: ModuleType) -> list[Any]:
@@ -340,8 +355,18 @@ def _is_url(target: str) -> bool:
     return target.startswith(("http://", "https://"))
 
 
+def _is_builtin(target: str) -> bool:
+    return target.partition(":")[0] == "builtin"
+
+
+def _is_skills(target: str) -> bool:
+    return has_skills(Path(target)) and not Path(target, "__init__.py").exists()
+
+
 KINDS: list[TargetKind] = [
     TargetKind("http://gateway.example", _is_url, _of_gateway),
+    TargetKind("builtin:web", _is_builtin, _of_builtin),
+    TargetKind("path/to/skills", _is_skills, _of_skills),
     TargetKind("module:attribute", _is_attribute, _of_attribute),
     TargetKind("path/to/file.py", _is_file, _of_module),
     TargetKind("package.module", _is_dotted_name, _of_module),

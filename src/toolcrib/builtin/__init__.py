@@ -38,6 +38,7 @@ __all__ = [
     "docs",
     "file_tools",
     "files",
+    "kit",
     "math",
     "read_docs_tools",
     "shift_time",
@@ -62,6 +63,31 @@ _ITEMS = {
     "time_between": ".clock",
     "web_tools": ".pages",
 }
+
+
+def kit(name: str, place: str | None = None) -> Kit:
+    """Return a kit by its name, for a command line or a configuration.
+
+    Args:
+        name: `math`, `time`, `web`, `docs`, `files` or `sql`; empty for `ALL_TOOLS`.
+        place: The folder of `docs` and `files`, by default the current one; the file of `sql`.
+
+    Raises:
+        ValueError: There is no such kit, or it has no place, or needs one.
+        OSError: The place is not there.
+    """
+    if place is not None and name in _PLACED:
+        return __getattr__(_PLACED[name])(place)
+    if name in _KITS and place is not None:
+        raise ValueError(f"{name} takes no place: write {name} alone")
+    if name == "sql":
+        raise ValueError("sql needs a database: write sql=FILE")
+    if name and name not in _KITS:
+        raise ValueError(f"there is no such kit: there are {', '.join((*_KITS, 'sql'))}")
+    return __getattr__(name or "ALL_TOOLS")
+
+
+_PLACED = {"docs": "read_docs_tools", "files": "file_tools", "sql": "sql_tools"}
 
 
 def __getattr__(name: str) -> Any:

@@ -48,6 +48,8 @@ def sql_tools(database: str | os.PathLike[str], *, timeout: float = QUERY_SECOND
         MissingExtraError: It is a DuckDB file, and the `sql` extra is not installed.
     """
     path = Path(database).expanduser().resolve()
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no file {database}")
     with path.open("rb") as file:
         begins = file.read(16)
     if begins[8:12] == b"DUCK":

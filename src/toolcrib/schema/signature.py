@@ -410,7 +410,7 @@ def _plain_annotated(arguments: tuple[Any, ...]) -> _Plain:
 
 def _plain_literal(values: tuple[Any, ...]) -> _Plain:
     kind = _LITERALS.get(type(values[0]))
-    if kind is None or any(type(value) is not type(values[0]) for value in values):
+    if kind is None or len(set(map(type, values))) > 1:
         raise _NotPlainError
     choice = {"const": values[0]} if len(values) == 1 else {"enum": list(values)}
     return _Plain({"type": "literal", "expected": list(values)}, {**choice, "type": kind})

@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -152,7 +153,9 @@ class SkillFolder:
 
 def has_skills(path: Path) -> bool:
     """Whether a path is a skill's folder, or a folder of such folders."""
-    return path.is_dir() and next(_skill_folders(path), None) is not None
+    with suppress(OSError):  # not one that may be looked at
+        return path.is_dir() and next(_skill_folders(path), None) is not None
+    return False
 
 
 def _skill_folders(path: Path) -> Iterator[Path]:
