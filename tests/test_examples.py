@@ -16,6 +16,13 @@ EXAMPLES = sorted(path.stem for path in (ROOT / "examples").glob("*.py"))
 #: What an example prints when it does what it says; every example is here.
 PRINTS = {
     "agent_with_script": ["It rains in Paris, and the sum is 1625.", "3 turns, 0.0 dollars, ok: True", "- ok: 1625.0"],
+    "builtin_tools": [
+        "calculate: ok: 1639",
+        "too large",
+        "32 days, 18 hours",
+        "Europe/Oslo?",
+        "leads out of this folder",
+    ],
     "agents_as_tools": ["72.73 euros", "- weather_desk took 2 turns", "- money_desk took 2 turns"],
     "every_call_answered": [
         "ZeroDivisionError",
@@ -29,6 +36,7 @@ PRINTS = {
     "own_engine": ["The answer is 1625.0.", "I can only add."],
     "own_executor": ["denied: Tool 'book_table' was denied", "ok: A table for 3 on Friday"],
     "quickstart": ['<tool name="book_table">', "convert_currency: ok: 275.0", "Did you mean 'get_weather'?"],
+    "skill_folder": ["- greetings: Greets people.", "Greet by name", "A very good morning, Ada!", "assistant: Done."],
     "skill": ["Note 1 added.", "failed:", 'ok: ["buy milk"]'],
     "tool_filters": ["prefixed:     demo.get_weather", "together:     maths.add get_weather"],
     "with_anthropic_sdk": ["A table for 3 on Friday, in the name of Ada", "is booked, Ada."],
