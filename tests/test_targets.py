@@ -354,7 +354,7 @@ def test_a_file_that_failed_can_be_loaded_once_it_is_mended(written):
     [
         (
             "",
-            "'' names no tools: write one of http://gateway.example, builtin:web, path/to/skills, module:attribute, path",
+            "'' names no tools: write one of http://gateway.example, builtin:web, path/to/skills, module",
         ),
         ("two words", "names no tools: write one of"),
         ("folder", "holds no tools"),
