@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from toolcrib import ToolCall, ToolExecutionError, Toolset, call_tools
+from toolcrib import Limits, ToolCall, ToolExecutionError, Toolset, call_tools
 from toolcrib._folder import Folder
 from toolcrib.builtin import file_tools
 from toolcrib.limits import MAX_FILE_BYTES, MAX_FOLDER_ENTRIES, MAX_LINKS
@@ -287,6 +287,21 @@ def test_what_is_not_text_and_what_is_too_large_is_refused(root):
 def test_text_is_read_in_the_encodings_that_say_so(root, encoding):
     (root / "text").write_text("Ünï", encoding=encoding)
     assert answer(file_tools(root), "read_file", path="text").text == "Ünï"
+
+
+def test_a_search_ends_before_its_call_does(root):
+    (result,) = call_tools(
+        [ToolCall("1", "search_files", {"pattern": "milk"})], Toolset(file_tools(root)), limits=Limits(deadline=1)
+    )
+    assert "no time to search the rest" in result.text
+
+
+def test_what_was_found_before_a_tree_became_too_large_is_told(root, monkeypatch):
+    (root / "found.txt").write_text("milk")
+    monkeypatch.setattr("toolcrib._folder.MAX_FOLDER_ENTRIES", len(list(root.iterdir())))
+    lines = answer(file_tools(root), "search_files", pattern="milk").text.splitlines()
+    assert lines[0] == "found.txt:1: milk"
+    assert "perhaps more: there are more than" in lines[-1]
 
 
 def test_a_tree_that_is_too_large_is_given_up(root, monkeypatch):

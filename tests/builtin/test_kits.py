@@ -7,7 +7,8 @@ import sys
 
 import pytest
 
-from toolcrib import Tool, Toolset, builtin
+from toolcrib import Tool, ToolCall, Toolset, builtin, call_tools
+from toolcrib.formats import FORMATS
 
 EVERYTHING = Toolset([builtin.ALL_TOOLS, builtin.docs, builtin.file_tools(writable=True)])
 
@@ -54,3 +55,17 @@ def test_importing_the_room_loads_no_kit_and_a_kit_loads_no_optional_package():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603  our own interpreter
     assert done.stdout.strip() == ""
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_every_provider_is_shown_every_builtin_tool(form):
+    shown = str(FORMATS[form].tools(EVERYTHING))
+    assert [tool.name for tool in EVERYTHING if tool.name not in shown] == []
+
+
+@pytest.mark.parametrize("tool", EVERYTHING, ids=lambda tool: tool.name)
+def test_what_fits_no_parameter_is_told_and_never_raised(tool: Tool):
+    wrong = {name: {"not": ["what", "is", "wanted"]} for name in tool.input_schema["properties"]}
+    (result,) = call_tools([ToolCall("1", tool.name, {**wrong, "more": None})], EVERYTHING)
+    assert result.kind == "invalid_arguments"
+    assert "more: not a parameter" in result.text

@@ -6,7 +6,7 @@ import fnmatch
 import os
 import re
 from collections.abc import Callable, Iterator
-from typing import Annotated
+from typing import Annotated, Any
 
 import pydantic
 from pydantic_core import SchemaError, SchemaValidator, core_schema
@@ -15,6 +15,7 @@ from toolcrib._folder import Entry, Folder
 from toolcrib.errors import ToolExecutionError
 from toolcrib.limits import MAX_PATH_CHARS
 from toolcrib.tools import Tool, tool
+from toolcrib.types import ToolContext
 
 __all__ = ["TOOLS", "file_tools"]
 
@@ -25,6 +26,7 @@ _Pattern = Annotated[str, pydantic.Field(min_length=1, max_length=1_000)]
 
 _MOST_CHARS = 50_000
 _MOST_LINE_CHARS = 500
+_LAST_SECONDS = 5.0  # of a call, which go into its answer
 
 
 def file_tools(
@@ -91,9 +93,10 @@ class _Files:
         return _part(self.folder.text(path), path, start_line, max_lines)
 
     @tool(effect="read")
-    def search_files(
+    def search_files(  # noqa: D417  # a model is not shown the context
         self,
         pattern: _Pattern,
+        context: ToolContext[Any],
         path: _FolderPath = "",
         files: _Glob = "*",
         *,
@@ -113,7 +116,7 @@ class _Files:
         """
         looks_right, chosen = _matcher(pattern, regex=regex, ignore_case=ignore_case), _glob(files)
         searched = (entry.path for entry in self.folder.files(path) if chosen(entry.path))
-        return _lines(_hits(self.folder, searched, looks_right), limit) or "No line matches."
+        return _lines(_hits(self.folder, searched, looks_right, context), limit) or "No line matches."
 
     @tool(effect="destructive")
     def write_file(self, path: _Path, text: str, *, overwrite: bool = False) -> str:
@@ -162,12 +165,17 @@ def _shown(entry: Entry) -> str:
 def _lines(lines: Iterator[str], limit: int | None = None) -> str:
     """Return lines as text that is short enough for a model, and whether there are more."""
     taken, chars = list[str](), 0
-    for line in lines:
-        if len(taken) == limit or chars > _MOST_CHARS:
-            taken.append("... and more: narrow it down.")
-            break
-        taken.append(line)
-        chars += len(line) + 1
+    try:
+        for line in lines:
+            if len(taken) == limit or chars > _MOST_CHARS:
+                taken.append("... and more: narrow it down.")
+                break
+            taken.append(line)
+            chars += len(line) + 1
+    except ToolExecutionError as error:  # what was found before is worth having
+        if not taken:
+            raise
+        taken.append(f"... and perhaps more: {error}")
     return "\n".join(taken)
 
 
@@ -189,8 +197,12 @@ def _matcher(pattern: str, *, regex: bool, ignore_case: bool) -> Callable[[str],
         raise ToolExecutionError(f"the regular expression cannot be used ({said})") from None
 
 
-def _hits(folder: Folder, paths: Iterator[str], looks_right: Callable[[str], bool]) -> Iterator[str]:
+def _hits(
+    folder: Folder, paths: Iterator[str], looks_right: Callable[[str], bool], context: ToolContext[Any]
+) -> Iterator[str]:
     for path in paths:
+        if context.remaining is not None and context.remaining < _LAST_SECONDS:
+            raise ToolExecutionError("there is no time to search the rest: name a folder further in")
         try:
             text = folder.text(path)
         except ToolExecutionError:  # not text, too large, or gone: a search goes on
