@@ -97,6 +97,8 @@ def _explained(error: Exception) -> str:
         return f"there is no function {_named(error)!r}; there are {', '.join(_FUNCTIONS)}"
     if kind == "NameNotDefined":
         return f"there is no name {_named(error)!r}: write its value; the names are pi, e and tau"
+    if kind == "TypeError":
+        return "a function in the expression does not take these numbers, or not so many"
     if kind in ("FeatureNotAvailable", "OperatorNotDefined"):
         return "the expression has something that is no arithmetic; for a power write **, not ^"
     return f"the expression has no value ({error})"
@@ -109,6 +111,8 @@ def _named(error: Any) -> str:
 def _final(value: Any) -> float | int | bool:
     if isinstance(value, complex):
         raise ToolExecutionError("the value is not a real number")
+    if callable(value):
+        raise ToolExecutionError("a function is not a number: write what it is of, as in sqrt(2)")
     if not isinstance(value, (int, float)):
         raise ToolExecutionError("the value is a list, not a number: use sum, mean, min or max, or leave the comma out")
     if isinstance(value, float) and not math.isfinite(value):
