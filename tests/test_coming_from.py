@@ -10,7 +10,6 @@ import pytest
 
 from toolcrib import (
     Agent,
-    BaseSkill,
     NotSerializableError,
     ScriptedEngine,
     Tool,
@@ -23,7 +22,9 @@ from toolcrib import (
     ToolResponse,
     Toolset,
     ToolSignatureError,
+    builtin,
     call_tools,
+    read_docs_tools,
     tool,
     tool_from_function,
 )
@@ -150,19 +151,20 @@ def test_a_function_wrapped_by_its_author_keeps_its_schema():
     assert tool_from_function(f).input_schema["properties"] == {"a": {"type": "integer"}}
 
 
-def test_the_instructions_of_a_skill_are_not_told_by_themselves():
-    class Notes(BaseSkill):
+def test_the_instructions_of_a_skill_join_the_system_prompt_with_its_tools():
+    class Notes:
         instructions = "Write it down."
 
-        def get_tools(self):
-            return [tool_from_function(self._add)]
+        def get_tools(self) -> list[Tool]:
+            return [Tool(lambda: 1, name="note")]
 
-        async def _add(self, text: str) -> str:
-            return text
+    agent = Agent(ScriptedEngine(["yes"] * 2), [Notes()], system="You are Ada.")
+    assert agent.run("x").messages[0].content == "You are Ada.\n\nWrite it down."
+    assert agent.run("x", tools=Toolset([Notes()]).select(deny="note")).messages[0].content == "You are Ada."
 
-    engine = ScriptedEngine(["done"])
-    Agent(engine, [Notes()]).run("x")
-    assert engine.requests == [{"tools": ["_add"], "messages": [{"role": "user", "content": "x"}]}]
+
+def test_documents_are_listed_read_and_searched_by_three_tools(tmp_path):
+    assert Toolset(read_docs_tools(tmp_path)).names == ("list_documents", "read_document", "search_documents")
 
 
 # -- jazzmine
@@ -314,3 +316,8 @@ def test_the_same_function_twice_is_no_collision():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert len(Toolset([f, f])) == 1
+
+
+def test_all_tools_reach_nothing_of_this_machine():
+    assert not set(Toolset([builtin.docs, builtin.files]).names) & set(Toolset(builtin.ALL_TOOLS).names)
+    assert {tool.effect for tool in Toolset(builtin.ALL_TOOLS)} == {"read"}

@@ -16,6 +16,13 @@ EXAMPLES = sorted(path.stem for path in (ROOT / "examples").glob("*.py"))
 #: What an example prints when it does what it says; every example is here.
 PRINTS = {
     "agent_with_script": ["It rains in Paris, and the sum is 1625.", "3 turns, 0.0 dollars, ok: True", "- ok: 1625.0"],
+    "builtin_tools": [
+        "calculate: ok: 1639",
+        "too large",
+        "32 days, 18 hours",
+        "Europe/Oslo?",
+        "leads out of this folder",
+    ],
     "agents_as_tools": ["72.73 euros", "- weather_desk took 2 turns", "- money_desk took 2 turns"],
     "every_call_answered": [
         "ZeroDivisionError",
@@ -37,6 +44,7 @@ PRINTS = {
         "2 crates of nails",
         "Invalid arguments for 'reorder'",
     ],
+    "skill_folder": ["- greetings: Greets people.", "Greet by name", "A very good morning, Ada!", "assistant: Done."],
     "skill": ["Note 1 added.", "failed:", 'ok: ["buy milk"]'],
     "tool_filters": ["prefixed:     demo.get_weather", "together:     maths.add get_weather"],
     "with_anthropic_sdk": ["A table for 3 on Friday, in the name of Ada", "is booked, Ada."],

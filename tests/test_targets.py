@@ -376,3 +376,57 @@ def test_a_target_without_tools_is_told_what_would_be_right(written, target, sai
     with pytest.raises(TargetError) as raised:
         resolve(target)
     assert said in str(raised.value)
+
+
+# -- kits and skills
+
+
+@pytest.mark.parametrize(
+    ("target", "tools"),
+    [
+        ("builtin", {"calculate", "current_time", "fetch_page", "search_web"}),
+        ("builtin:math", {"calculate"}),
+        ("builtin:time", {"current_time", "convert_time", "shift_time", "time_between"}),
+        ("builtin:files", {"list_files", "read_file"}),
+        ("builtin:files=.", {"list_files", "read_file"}),
+        ("builtin:docs=.", {"list_documents", "read_document"}),
+    ],
+)
+def test_a_kit_is_named_with_the_place_it_is_for(target, tools):
+    assert set(resolve(target).names) >= tools
+
+
+def test_a_database_is_named_as_the_place_of_its_kit(tmp_path):
+    (tmp_path / "a=b.db").touch()
+    assert "query_database" in resolve(f"builtin:sql={tmp_path / 'a=b.db'}")
+
+
+@pytest.mark.parametrize(
+    ("target", "reason"),
+    [
+        ("builtin:maths", "there are docs, files, math, time, web, sql"),
+        ("builtin:math=3", "takes no place"),
+        ("builtin:sql", "sql=FILE"),
+        ("builtin:sql=none.db", "no file none.db"),
+        ("builtin:files=none", "none is not a folder"),
+    ],
+)
+def test_a_kit_that_is_none_or_has_no_such_place_is_told(target, reason, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(TargetError, match=reason):
+        resolve(target)
+
+
+def test_a_folder_of_skills_or_of_one_skill_is_a_target(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "skills/forms").mkdir(parents=True)
+    (tmp_path / "skills/forms/SKILL.md").write_text("---\nname: forms\ndescription: Fills in forms.\n---\n")
+    for target in ("skills", "skills/", str(tmp_path / "skills/forms")):
+        tools = resolve(target)
+        assert tools.names == ("read_skill", "read_skill_file")
+        assert "forms: Fills in forms." in tools.instructions[0]
+
+
+def test_a_folder_that_holds_no_skills_is_no_target_still(tmp_path):
+    with pytest.raises(TargetError, match="is a folder"):
+        resolve(str(tmp_path))

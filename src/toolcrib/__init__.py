@@ -62,8 +62,12 @@ from toolcrib.types import (
 )
 
 if TYPE_CHECKING:
-    from toolcrib import formats
+    from toolcrib import builtin, formats
     from toolcrib.agent import Agent
+    from toolcrib.builtin.databases import sql_tools
+    from toolcrib.builtin.documents import read_docs_tools
+    from toolcrib.builtin.folders import file_tools
+    from toolcrib.builtin.pages import web_tools
     from toolcrib.engines.llm import LLMEngine
     from toolcrib.engines.local import LocalEngine
     from toolcrib.engines.scripted import ScriptedEngine
@@ -78,6 +82,7 @@ if TYPE_CHECKING:
     from toolcrib.sources.mcp import MCP, MCPClient, MCPElicitation, MCPSampling
     from toolcrib.sources.openapi import OpenAPI, OpenAPILine, OpenAPIReport
     from toolcrib.sources.pipedream import PipedreamClient
+    from toolcrib.sources.skill_folder import SkillFolder
 
     __version__: str
 
@@ -129,6 +134,7 @@ __all__ = [
     "RunStarted",
     "ScriptedEngine",
     "Secret",
+    "SkillFolder",
     "StreamingEngine",
     "TargetError",
     "TextDelta",
@@ -158,15 +164,20 @@ __all__ = [
     "WeightsError",
     "__version__",
     "acall_tools",
+    "builtin",
     "call_tools",
+    "file_tools",
     "formats",
     "gateway_app",
     "mcp_app",
     "mcp_server",
+    "read_docs_tools",
     "serve_gateway",
     "serve_mcp",
+    "sql_tools",
     "tool",
     "tool_from_function",
+    "web_tools",
 ]
 
 # Names whose room is costly to import and not needed by every program: imported when first asked for.
@@ -190,20 +201,25 @@ _LAZY = {
     "PipedreamClient": "toolcrib.sources.pipedream",
     "RetryExecutor": "toolcrib.executors.retry",
     "ScriptedEngine": "toolcrib.engines.scripted",
+    "SkillFolder": "toolcrib.sources.skill_folder",
     "TraceExecutor": "toolcrib.executors.trace",
+    "file_tools": "toolcrib.builtin.folders",
     "gateway_app": "toolcrib.serve.gateway",
     "mcp_app": "toolcrib.serve.mcp",
     "mcp_server": "toolcrib.serve.mcp",
     "serve_gateway": "toolcrib.serve.gateway",
     "serve_mcp": "toolcrib.serve.mcp",
+    "read_docs_tools": "toolcrib.builtin.documents",
+    "sql_tools": "toolcrib.builtin.databases",
+    "web_tools": "toolcrib.builtin.pages",
 }
 
 
 def __getattr__(name: str) -> Any:
     if name == "__version__":
         value = importlib.import_module("importlib.metadata").version("toolcrib")
-    elif name == "formats":
-        value = importlib.import_module("toolcrib.formats")
+    elif name in {"builtin", "formats"}:
+        value = importlib.import_module(f"toolcrib.{name}")
     elif name in _LAZY:
         value = getattr(importlib.import_module(_LAZY[name]), name)
     else:

@@ -316,6 +316,11 @@ class Received:
         return self._response.headers.get("content-type", "").partition(";")[0].strip().lower()
 
     @property
+    def charset(self) -> str | None:
+        """The encoding that the answer says its text has."""
+        return self._response.charset_encoding
+
+    @property
     def retry_after(self) -> float | None:
         """Seconds to wait before asking again, if the answer gives a number of them."""
         given = self._response.headers.get("retry-after", "").strip()

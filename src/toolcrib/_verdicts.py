@@ -93,7 +93,8 @@ async def _verdict(judge: Any, answer: str, deps: Any) -> _Verdict:
     try:
         return await _read(await _said(judge, answer, deps))
     except Exception as error:  # noqa: BLE001  # a judge that raises has rejected, and its words say why
-        return _Verdict(approved=False, words=failure("judge", error).text.removeprefix("Tool 'judge' failed: "))
+        _, text, *_ = failure("judge", error)
+        return _Verdict(approved=False, words=text.removeprefix("Tool 'judge' failed: "))
 
 
 async def _said(judge: Any, answer: str, deps: Any) -> Any:
@@ -113,12 +114,17 @@ async def _read(said: Any) -> _Verdict:
         return _Verdict(approved=False, words="rejected")
     run = said.metadata if isinstance(said, Envelope) and said.metadata != RunMetadata() else None
     if isinstance(said, Envelope) and not said.ok:
-        return _Verdict(approved=False, words=answer_to(said).text, run=run)
+        return _Verdict(approved=False, words=_told(said), run=run)
     text = said.text() if callable(getattr(said, "text", None)) else said
     text = await text if isawaitable(text) else text
     if not isinstance(text, str):
-        return _Verdict(approved=False, words=answer_to(text).text)
+        return _Verdict(approved=False, words=_told(text))
     return _Verdict(approves(text), clean(text).strip() or "rejected", run)
+
+
+def _told(value: Any) -> str:
+    _, text, *_ = answer_to(value)
+    return text
 
 
 # -- its words

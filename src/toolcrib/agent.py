@@ -51,7 +51,7 @@ class Agent:
         tools: Functions, Tools, other agents, providers, skills and lists of these, or a Toolset.
         name: What the agent is called, also as a tool of another agent.
         description: What it is good for, as told to an agent that has it as a tool.
-        system: The system message.
+        system: The system message; what skills among the tools say is added to it.
         limits: Bounds of its runs and their calls.
         executor: What runs the calls.
         on_event: Called with every event of every run, on the thread of that run; it must not block.
@@ -402,8 +402,10 @@ class Agent:
     ) -> AsyncGenerator[Event, None]:
         if not isinstance(prompt, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # callers may not type-check
             raise TypeError(f"a prompt is text, not {type(prompt).__name__}")
-        system = (Message("system", self.system),) if self.system else ()
-        return self._run_turns(prompt, toolset, deps, sync=sync, history=history or system, stream=stream)
+        said = [text for text in (self.system, *toolset.instructions) if text]
+        system = (Message("system", "\n\n".join(said)),) if said else ()
+        so_far = tuple(message for message in history if message.role != "system")
+        return self._run_turns(prompt, toolset, deps, sync=sync, history=(*system, *so_far), stream=stream)
 
     def _resumed(
         self, envelope: Envelope, results: Results, toolset: Toolset, deps: Any, *, sync: bool = False

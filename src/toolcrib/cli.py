@@ -137,8 +137,9 @@ def _toolcrib(
 ) -> None:
     """Write a tool once. Call it from any model, serve it anywhere, run it safely.
 
-    A TARGET names tools: path/to/file.py, package.module, either with :attribute, a file that
-    holds mcpServers, or the URL of an MCP server or a tool gateway.
+    A TARGET names tools: path/to/file.py, package.module, either with :attribute; builtin or one of its kits, such as
+    builtin:web or builtin:files=FOLDER; a folder of skills; an OpenAPI document; a file that holds mcpServers; the URL
+    of any of these, of an MCP server or of a tool gateway.
     """
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import inspect
 import types
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from itertools import islice
-from typing import Any, TypeAlias, TypeVar, cast
+from itertools import chain, islice
+from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
 from toolcrib.limits import MAX_TOOLS
 from toolcrib.tools import Tool
 
-__all__ = ["Walk", "cut", "identity", "settled_entries"]
+__all__ = ["Said", "Walk", "cut", "identity", "settled_entries"]
 
 T = TypeVar("T")
 _Memory: TypeAlias = dict[Hashable, tuple[Any, Any]]
@@ -19,6 +19,18 @@ _Memory: TypeAlias = dict[Hashable, tuple[Any, Any]]
 _MAX_NESTING = 64
 _MAX_SHOWN_CHARS = 80
 _ACCEPTED = "functions, Tools, agents, objects with as_tools() or get_tools(), and lists of these"
+
+
+class Said(NamedTuple):
+    """What a provider, such as a skill, says to a model about its tools.
+
+    Args:
+        text: Its instructions.
+        functions: The functions of its tools, by identity; none for words that stand without tools.
+    """
+
+    text: str
+    functions: frozenset[Hashable]
 
 
 class Walk:
@@ -34,6 +46,12 @@ class Walk:
         self.prepare = prepare
         self.met: _Memory = {}
         self.visited = 0
+        self._said: dict[int, tuple[Said, ...]] = {}
+
+    @property
+    def said(self) -> tuple[Said, ...]:
+        """What the providers say about their tools, in order; each provider once."""
+        return tuple(chain.from_iterable(self._said.values()))
 
     def tools(self, entries: Iterable[Any], inside: tuple[int, ...] = ()) -> Iterator[Tool]:
         """Yield the tools of the entries, in order.
@@ -55,11 +73,23 @@ class Walk:
             if isinstance(made, Tool):
                 yield made
             else:
-                yield from self.tools(made, self._deeper(entry, inside))
+                yield from self._heard(entry, self.tools(made, self._deeper(entry, inside)))
         except Exception as error:
             if _listing_method(entry) is not None:
                 error.add_note(f"while {_shown(entry)} was asked for its tools")
             raise
+
+    def _heard(self, entry: Any, tools: Iterator[Tool]) -> Iterator[Tool]:
+        """Yield the tools of an entry, and keep what it says about them."""
+        if id(entry) in self._said or _listing_method(entry) is None:
+            yield from tools
+            return
+        self._said[id(entry)] = ()  # its place in the order
+        functions = set[Hashable]()
+        for tool in tools:
+            functions.add(identity(tool.func or tool))
+            yield tool
+        self._said[id(entry)] = _said_by(entry, frozenset(functions))
 
     def _count(self) -> None:
         self.visited += 1
@@ -137,6 +167,14 @@ def identity(entry: Any) -> Hashable:
 
 def _listing_method(entry: Any) -> str | None:
     return next((name for name in ("as_tools", "get_tools") if callable(getattr(entry, name, None))), None)
+
+
+def _said_by(provider: Any, functions: frozenset[Hashable]) -> tuple[Said, ...]:
+    of_parts = getattr(provider, "said", None)  # of a toolset, whose tools are those of several providers
+    if isinstance(of_parts, tuple):
+        return tuple(said for said in cast("tuple[object, ...]", of_parts) if isinstance(said, Said))
+    text = getattr(provider, "instructions", None)
+    return (Said(text, functions),) if isinstance(text, str) and text.strip() else ()
 
 
 def _refuse_what_has_no_tools(entry: Any) -> None:

@@ -14,21 +14,36 @@ __all__ = [
     "MAX_DOCUMENT_DEPTH",
     "MAX_DOCUMENT_FILES",
     "MAX_DOCUMENT_NODES",
+    "MAX_EXPRESSION_CHARS",
+    "MAX_FILE_BYTES",
+    "MAX_FOLDER_ENTRIES",
+    "MAX_FRONT_MATTER_CHARS",
     "MAX_HTTP_BYTES",
     "MAX_HTTP_LINES",
     "MAX_INPUT_ROUNDS",
+    "MAX_LINKS",
     "MAX_LOG_TAIL_BYTES",
     "MAX_MESSAGE_BYTES",
     "MAX_NAME_CHARS",
+    "MAX_NUMBER_BITS",
+    "MAX_OUTPUT_BYTES",
     "MAX_PAGES",
+    "MAX_PAGE_BYTES",
+    "MAX_PATH_CHARS",
     "MAX_PIECES",
     "MAX_PIECES_CHARS",
+    "MAX_QUERY_CHARS",
+    "MAX_QUERY_VALUE_BYTES",
     "MAX_REDIRECTS",
+    "MAX_SKILLS",
     "MAX_TOOLS",
     "MAX_TOOL_SCHEMA_CHARS",
     "MAX_WORKER_THREADS",
     "MCP_PAGE_TOOLS",
     "MODEL_REQUEST_SECONDS",
+    "PAGE_SECONDS",
+    "QUERY_SECONDS",
+    "SCRIPT_SECONDS",
     "Limits",
 ]
 
@@ -98,6 +113,37 @@ MCP_PAGE_TOOLS = 1_000
 
 #: Characters of a tool's canonical name.
 MAX_NAME_CHARS = 1_000
+
+#: Characters of one arithmetic expression, and bits of any whole number on the way to its value.
+MAX_EXPRESSION_CHARS = 1_000
+MAX_NUMBER_BITS = 10_000
+
+#: Bytes of one file that a tool reads or writes.
+MAX_FILE_BYTES = 20_000_000
+
+#: Files and folders that one call looks at.
+MAX_FOLDER_ENTRIES = 20_000
+
+#: Symbolic links on the way to one file, and characters of a path.
+MAX_LINKS = 40
+MAX_PATH_CHARS = 4_096
+
+#: Skills in one folder of them, and characters of what the SKILL.md of one says of itself.
+MAX_SKILLS = 200
+MAX_FRONT_MATTER_CHARS = 20_000
+
+#: Seconds a script of a skill may run, and bytes that are kept of each of its two outputs.
+SCRIPT_SECONDS = 60.0
+MAX_OUTPUT_BYTES = 200_000
+
+#: Seconds one page of the web may take, and bytes of it that its text is made of.
+PAGE_SECONDS = 20.0
+MAX_PAGE_BYTES = 5_000_000
+
+#: Seconds one query of a database may run, characters it may have, and bytes of any value it works with.
+QUERY_SECONDS = 10.0
+MAX_QUERY_CHARS = 20_000
+MAX_QUERY_VALUE_BYTES = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What a command line may name, such as a file, a module or a URL, and the tools it holds."""
+"""What a command line may name, such as a file, a module, a kit, skills or a gateway, and the tools it holds."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from types import ModuleType
 from typing import Any, NamedTuple, cast
 from urllib.parse import urlsplit
 
+from toolcrib import builtin
 from toolcrib._http import without_login
 from toolcrib.errors import (
     ExternalToolError,
@@ -32,6 +33,7 @@ from toolcrib.errors import (
 from toolcrib.sources._openapi_target import is_document, source_of
 from toolcrib.sources.gateway import ExternalToolProvider, JsonHttpExternalToolClient
 from toolcrib.sources.mcp import MCPClient
+from toolcrib.sources.skill_folder import SkillFolder, has_skills
 from toolcrib.tools import Tool
 from toolcrib.toolset import Toolset
 
@@ -60,9 +62,10 @@ def resolve(target: str) -> Toolset:
     be a tool is left out with a warning. `module:attribute` gives that one thing.
 
     Args:
-        target: `path/to/file.py`, `package.module`, either with `:attribute`; a JSON file that holds `mcpServers`; the
-            URL of an MCP server or of a tool gateway, with `mcp+` or `gateway+` before it or told by its path or
-            by asking, which is sent the environment's `TOOLCRIB_TOKEN`, if there is one.
+        target: `path/to/file.py`, `package.module`, either with `:attribute`; `builtin` or one of its kits, as in
+            `builtin:web` or `builtin:files=notes`; a folder of skills; an OpenAPI document; a JSON file that holds
+            `mcpServers`; the URL of an MCP server or of a tool gateway, with `mcp+` or `gateway+` before it or told by
+            its path or by asking, which is sent the environment's `TOOLCRIB_TOKEN`, if there is one.
 
     Raises:
         TargetError: There is no such thing, it cannot be loaded, or it holds no tools.
@@ -197,6 +200,18 @@ def _of_document(target: str) -> list[Any]:
         return [source_of(target)]
     except ValueError as error:
         raise TargetError(f"{without_login(target)}: {error}") from None
+
+
+def _of_builtin(target: str) -> list[Any]:
+    kit, has_place, place = target.partition(":")[2].partition("=")
+    try:
+        return [builtin.kit(kit, place if has_place else None)]
+    except (ValueError, OSError, NotImplementedError) as error:
+        raise TargetError(f"{target}: {error}") from None
+
+
+def _of_skills(target: str) -> list[Any]:
+    return [SkillFolder(target)]
 
 
 def _members(module: ModuleType) -> list[Any]:
@@ -441,12 +456,22 @@ def _is_mcp_file(target: str) -> bool:
     return not path.exists() or (path.is_file() and b'"mcpServers"' in path.read_bytes())
 
 
+def _is_builtin(target: str) -> bool:
+    return target.partition(":")[0] == "builtin"
+
+
+def _is_skills(target: str) -> bool:
+    return has_skills(Path(target)) and not Path(target, "__init__.py").exists()
+
+
 KINDS: list[TargetKind] = [
     TargetKind("openapi.yaml@https://api.example", is_document, _of_document),
     TargetKind("mcp+https://tools.example", _begins_with(_MCP), _of_mcp_url),
     TargetKind("gateway+https://tools.example", _begins_with(_GATEWAY), _of_gateway),
     TargetKind("https://tools.example/mcp", _is_url, _of_url),
     TargetKind("mcp.json", _is_mcp_file, _of_mcp_file),
+    TargetKind("builtin:web", _is_builtin, _of_builtin),
+    TargetKind("path/to/skills", _is_skills, _of_skills),
     TargetKind("module:attribute", _is_attribute, _of_attribute),
     TargetKind("path/to/file.py", _is_file, _of_module),
     TargetKind("package.module", _is_dotted_name, _of_module),

@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypeVar, cast, get_args
 
-from toolcrib.entries import Walk, cut, identity, settled_entries
+from toolcrib.entries import Said, Walk, cut, identity, settled_entries
 from toolcrib.errors import ToolNameError, ToolNotFoundError, warn
 from toolcrib.limits import MAX_NAME_CHARS
 from toolcrib.tools import Tool
@@ -45,6 +45,7 @@ class ToolsetChanges(NamedTuple):
 
 class _Snapshot(NamedTuple):
     tools: dict[str, Tool]
+    said: tuple[Said, ...]
     cache: dict[Hashable, Any]
 
 
@@ -85,7 +86,7 @@ class Toolset:
         self._known: dict[Hashable, tuple[Any, Any]] = {}
         self._warned: set[str] = set()
         self._watchers: dict[object, Callable[[ToolsetChanges], object]] = {}
-        self._snapshot = _Snapshot(self._collected(), {})
+        self._snapshot = self._collected()
 
     # -- what it holds
 
@@ -133,6 +134,17 @@ class Toolset:
     def as_tools(self) -> list[Tool]:
         """Return the tools as a list."""
         return list(self)
+
+    @property
+    def instructions(self) -> tuple[str, ...]:
+        """What its skills say to a model, in order, each once; without those whose tools are all left out."""
+        there = {identity(tool.func or tool) for tool in self}
+        return tuple(dict.fromkeys(said.text for said in self.said if not said.functions or said.functions & there))
+
+    @property
+    def said(self) -> tuple[Said, ...]:
+        """What its providers say, each with the functions of the tools it is about."""
+        return self._snapshot.said
 
     def cached(self, key: Hashable, make: Callable[[], T]) -> T:
         """Return what `make` returned the first time for this key; forgotten when the tools change.
@@ -225,13 +237,14 @@ class Toolset:
         if id(self) in done:
             return ToolsetChanges((), (), ())
         done.add(id(self))
-        before, after = self._snapshot.tools, self._collected(lambda provider: _refresh_within(provider, done))
+        collected = self._collected(lambda provider: _refresh_within(provider, done))
+        before, after = self._snapshot.tools, collected.tools
         changes = ToolsetChanges(
             added=tuple(name for name in after if name not in before),
             removed=tuple(name for name in before if name not in after),
             changed=tuple(name for name, tool in after.items() if name in before and not _alike(before[name], tool)),
         )
-        self._snapshot = _Snapshot(after, {})
+        self._snapshot = collected
         if changes:
             for tell in tuple(self._watchers.values()):
                 tell(changes)
@@ -251,13 +264,13 @@ class Toolset:
 
         return end
 
-    def _collected(self, prepare: Callable[[Any], None] | None = None) -> dict[str, Tool]:
+    def _collected(self, prepare: Callable[[Any], None] | None = None) -> _Snapshot:
         walk = Walk(self._known, prepare)
         named = _Named(self._on_collision, self._warned)
         for tool in walk.tools(self._entries):
             named.add(tool)
         self._known = walk.met
-        return named.tools
+        return _Snapshot(named.tools, walk.said, {})
 
 
 class _Named:
@@ -323,6 +336,10 @@ class _View:
     def __init__(self, toolset: Toolset, change: Callable[[Iterable[Tool]], list[Tool]]) -> None:
         self.toolset = toolset
         self.change = change
+
+    @property
+    def said(self) -> tuple[Said, ...]:
+        return self.toolset.said
 
     def as_tools(self) -> list[Tool]:
         return self.change(self.toolset)

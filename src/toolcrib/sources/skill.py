@@ -13,8 +13,8 @@ __all__ = ["BaseSkill"]
 class BaseSkill:
     """A handful of tools that share state, such as a client or an API key.
 
-    A subclass sets `instructions` and returns its methods from `get_tools`, each wrapped with
-    `tool_from_function`. The methods stay ordinary methods, tested by calling them.
+    A subclass sets `instructions`, which join the system prompt of an agent that has the skill, and returns its methods
+    from `get_tools`, each wrapped with `tool_from_function`. The methods stay ordinary methods, tested by calling them.
     """
 
     instructions: ClassVar[str] = ""
