@@ -19,7 +19,7 @@ LAYERS = (
     "errors limits _xml",
     "_json _secrets",
     "types",
-    "events _http _portal _deadline _callables _options _terminal _words",
+    "events _http _portal _deadline _callables _marks _options _terminal _words",
     "protocols",
     "stores",
     "schema",

@@ -35,8 +35,18 @@ from toolcrib.events import (
 )
 from toolcrib.executors.inline import InlineExecutor
 from toolcrib.limits import Limits
-from toolcrib.protocols import Engine, Executor, ExternalToolClient, Format, StreamingEngine, ToolProvider
+from toolcrib.protocols import (
+    ArtifactStore,
+    Engine,
+    Executor,
+    ExternalToolClient,
+    Format,
+    StreamingEngine,
+    ToolProvider,
+)
+from toolcrib.schema.inferred import SchemaPart
 from toolcrib.sources.skill import BaseSkill
+from toolcrib.stores import InMemoryArtifactStore, RedisArtifactStore, SQLiteArtifactStore
 from toolcrib.tools import Tool, tool, tool_from_function
 from toolcrib.toolset import Toolset, ToolsetChanges
 from toolcrib.types import (
@@ -75,6 +85,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Agent",
     "ApprovalExecutor",
+    "ArtifactStore",
     "BaseSkill",
     "Effect",
     "Engine",
@@ -87,6 +98,7 @@ __all__ = [
     "ExternalToolProvider",
     "ExternalToolSpec",
     "Format",
+    "InMemoryArtifactStore",
     "InlineExecutor",
     "JsonHttpExternalToolClient",
     "Kind",
@@ -98,6 +110,7 @@ __all__ = [
     "ModelReplied",
     "NativeTool",
     "NotSerializableError",
+    "RedisArtifactStore",
     "Reply",
     "RetryExecutor",
     "Role",
@@ -105,6 +118,8 @@ __all__ = [
     "RunFinished",
     "RunMetadata",
     "RunStarted",
+    "SQLiteArtifactStore",
+    "SchemaPart",
     "ScriptedEngine",
     "Secret",
     "StreamingEngine",

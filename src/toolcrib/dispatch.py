@@ -57,7 +57,10 @@ async def acall(
     started, limits = perf_counter(), limits or toolset.limits or DEFAULT_LIMITS
     arguments = None
     try:
-        tool, arguments = _read(call, toolset, limits)
+        tool = toolset.get(call.name) or toolset[call.name]
+        if tool.mode != "signature":  # a model may have to be asked before the arguments can be read
+            await tool.prepare()
+        arguments = tool.read(call.arguments, limits)
         call = _in_context(call, tool, context, limits, on_event)
         value = await (tool.executor or executor or _INLINE).run(tool, arguments, call)
         answer = answer_to(value, limits)
@@ -84,7 +87,8 @@ def call(
     started, limits = perf_counter(), limits or toolset.limits or DEFAULT_LIMITS
     arguments = None
     try:
-        tool, arguments = _read(call, toolset, limits)
+        tool = toolset.get(call.name) or toolset[call.name]
+        arguments = tool.read(call.arguments, limits)
         call = _in_context(call, tool, context, limits, on_event)
         value = _INLINE.run_sync(tool, arguments, call)
         answer = answer_to(value, limits)
@@ -93,11 +97,6 @@ def call(
             raise
         value, answer = None, _failed(call, error, limits, ran=arguments is not None)
     return _finished(call, answer, value, started, context, on_event)
-
-
-def _read(call: ToolCall, toolset: Toolset, limits: Limits) -> tuple[Tool, dict[str, Any]]:
-    tool = toolset.get(call.name) or toolset[call.name]
-    return tool, tool.read(call.arguments, limits)
 
 
 def _in_context(

@@ -8,14 +8,22 @@ from typing import Any
 __all__ = [
     "CATALOGUE_SECONDS",
     "DEFAULT_LIMITS",
+    "MAX_ARTIFACTS",
+    "MAX_DESCRIPTION_CHARS",
     "MAX_HTTP_BYTES",
     "MAX_NAME_CHARS",
     "MAX_PIECES",
     "MAX_PIECES_CHARS",
     "MAX_REDIRECTS",
+    "MAX_SCHEMA_CHARS",
+    "MAX_SCHEMA_DEPTH",
+    "MAX_SOURCE_CHARS",
     "MAX_TOOLS",
     "MAX_WORKER_THREADS",
     "MODEL_REQUEST_SECONDS",
+    "SCHEMA_LEASE_SECONDS",
+    "SCHEMA_SECONDS",
+    "STORE_SECONDS",
     "Limits",
 ]
 
@@ -46,6 +54,31 @@ MAX_PIECES_CHARS = 100_000_000
 
 #: Characters of a tool's canonical name.
 MAX_NAME_CHARS = 1_000
+
+
+#: Seconds a model may take to write the schema of one tool, the repair round included.
+SCHEMA_SECONDS = 120.0
+
+#: Seconds one process may keep others from asking for the same schema; more than it can take to write it.
+SCHEMA_LEASE_SECONDS = SCHEMA_SECONDS + 15.0
+
+#: Seconds one operation of an artifact store may take.
+STORE_SECONDS = 30.0
+
+#: Answers an artifact store in memory keeps; the oldest make room.
+MAX_ARTIFACTS = 10_000
+
+#: Characters of a function's source that a model is shown.
+MAX_SOURCE_CHARS = 40_000
+
+#: Characters of a schema that a model wrote, as JSON.
+MAX_SCHEMA_CHARS = 100_000
+
+#: How deep it may nest.
+MAX_SCHEMA_DEPTH = 32
+
+#: Characters of one description that a model wrote.
+MAX_DESCRIPTION_CHARS = 2_000
 
 
 @dataclass(frozen=True, slots=True)
