@@ -67,9 +67,10 @@ GOOD = answer(
 
 
 def test_hybrid_takes_only_descriptions_from_the_model():
-    plain = Tool(lambda a, b=1: 0, name="f", parameters=[ToolParameter("a", "int")])
+    def f(a, b=1): ...
+
     said = answer("D.", a={"type": "string", "description": "An a.", "enum": ["x"]}, b={"description": "A b."})
-    tool, told, _ = made(plain.func, said, mode="hybrid", name="f", parameters=[ToolParameter("a", "int")])
+    tool, told, _ = made(f, said, mode="hybrid", name="f", parameters=[ToolParameter("a", "int")])
     assert tool.input_schema == {
         "type": "object",
         "properties": {"a": {"type": "integer", "description": "An a."}, "b": {"default": 1, "description": "A b."}},
@@ -338,7 +339,7 @@ def pow_like(x, y, /):
 def test_every_part_tells_where_it_came_from():
     tool, _, _ = made(weather, answer(city={"type": "string"}, days={"type": "string", "description": "Days."}))
     parts = {part.part: part for part in tool.explain()}
-    assert list(parts)[0] == "description"
+    assert next(iter(parts)) == "description"
     assert parts["description"].source == "model"
     assert parts["description"].overridden == (f"docstring: {weather.__doc__.partition(chr(10))[0]}",)
     assert parts["city.type"][1:] == ("model", "str", ())

@@ -18,7 +18,7 @@ from toolcrib.limits import MAX_SOURCE_CHARS
 if TYPE_CHECKING:
     from toolcrib.schema.signature import Parameter, Signature
 
-__all__ = ["source_of"]
+__all__ = ["signature_text", "source_of"]
 
 _EMPTY = inspect.Parameter.empty
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
@@ -33,9 +33,13 @@ def source_of(func: Callable[..., Any], signature: Signature) -> str:
     """
     source = _written(func)
     if source is None:
-        listed = [_stub(parameter) for parameter in signature.parameters]
-        source = f"def {name_of(func)}({', '.join([*listed, *signature.variadic])}): ...\n"
+        source = f"def {name_of(func)}{signature_text(signature)}: ...\n"
     return _cut(textwrap.dedent(source).replace("\r\n", "\n").rstrip())
+
+
+def signature_text(signature: Signature) -> str:
+    """Return a signature as Python code, the same in every process."""
+    return f"({', '.join([*map(_stub, signature.parameters), *signature.variadic])})"
 
 
 def _written(func: Callable[..., Any]) -> str | None:

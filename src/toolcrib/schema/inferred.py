@@ -15,7 +15,7 @@ from pydantic_core import to_json
 
 from toolcrib.errors import ToolSignatureError
 from toolcrib.schema._answers import NOTHING, Answer
-from toolcrib.schema._source import source_of
+from toolcrib.schema._source import signature_text, source_of
 from toolcrib.schema._walk import Schema, accepts_null, as_schema, names, properties_of
 from toolcrib.schema.docstring import Docstring
 from toolcrib.schema.jsonschema import compiled
@@ -153,10 +153,11 @@ def prompt_for(question: Question) -> tuple[str, str]:
     instructions = (_HYBRID if question.mode == "hybrid" else _LLM) + (_STRICT if question.strict else "") + _DATA
     known = [p for p in question.signature.parameters if p.name != question.shape.context]
     listed = [{"name": p.name, "required": p.required, "type": _kind(question, p.name)} for p in known]
-    variadic = [name for name in question.signature.variadic if name.startswith("**")]
-    facts: dict[str, Any] = {"name": question.name, "parameters": listed}
-    if variadic and question.mode == "llm":
-        facts["also takes"] = variadic
+    facts: dict[str, Any] = {
+        "name": question.name,
+        "signature": signature_text(question.signature),
+        "parameters": listed,
+    }
     if question.description is not None:
         facts["description by its author"] = question.description
     source = source_of(question.func, question.signature)

@@ -89,7 +89,7 @@ class Inquiry:
                 await asyncio.wrap_future(flight)
                 continue
             try:
-                self._settle(*await self._made())
+                self._settle(*await self._made(waits=waits))
             finally:
                 with self._lock:
                     self._flight = None if self._flight is mine else self._flight
@@ -109,12 +109,14 @@ class Inquiry:
 
     # -- how the answer is had
 
-    async def _made(self) -> tuple[Outcome, str | None]:
+    async def _made(self, *, waits: bool) -> tuple[Outcome, str | None]:
         question, model = self._question(), model_id(self._model)
         prompt = prompt_for(question)
         shelf = Shelf(self._store, fingerprint(model, "\n".join(prompt)))
         types, failure = question.mode == "llm", None
-        answer = await self._kept(shelf, types=types) or await self._awaited(shelf, types=types)
+        answer = await self._kept(shelf, types=types)
+        if answer is None and waits:
+            answer = await self._awaited(shelf, types=types)
         asked = answer is None
         if answer is None:
             try:
@@ -123,7 +125,8 @@ class Inquiry:
             except Exception as error:  # noqa: BLE001  # a model of any kind fails in any way; the signature is there
                 failure = _reason(error)
             finally:
-                await asyncio.shield(shelf.release())
+                if waits:
+                    await asyncio.shield(shelf.release())
         inferred = composed(question, answer or NOTHING)
         failed = [f"it is the signature's own, since {failure}"] if failure else []
         problems = "; ".join([*failed, *shelf.problems, *inferred.problems])
