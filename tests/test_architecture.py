@@ -33,7 +33,7 @@ LAYERS = (
     "loop engines _pending _steps _verdicts",
     "agent durable",
     "targets",
-    "serve",
+    "serve _review",
     "cli __init__",
     "__main__",
 )

@@ -1,4 +1,4 @@
-"""The command line: `toolcrib run`, `list`, `show`, `call` and `serve`."""
+"""The command line: `toolcrib run`, `list`, `show`, `call`, `schema`, `pin` and `serve`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn, cast
 
 from pydantic_core import from_json, to_jsonable_python
 
-from toolcrib import dispatch, targets
+from toolcrib import _review, dispatch, targets
 from toolcrib._terminal import brief, console, json_text, print_table, printable, seconds, write_line
 from toolcrib._words import json_of
 from toolcrib.agent import Agent
@@ -38,7 +38,7 @@ from toolcrib.formats import FORMATS
 from toolcrib.limits import DEFAULT_LIMITS
 from toolcrib.protocols import Engine
 from toolcrib.serve.gateway import serve_gateway
-from toolcrib.tools import Tool
+from toolcrib.tools import Mode, Tool
 from toolcrib.toolset import Toolset
 from toolcrib.types import Envelope, ToolCall, ToolResult
 
@@ -110,7 +110,7 @@ def app() -> typer.Typer:
         add_completion=False, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False
     )
     made.callback()(_toolcrib)
-    for name, command in {"run": _run, "list": _list, "show": _show, "call": _call, "serve": _serve}.items():
+    for name, command in _COMMANDS.items():
         made.command(name)(command)
     return made
 
@@ -188,9 +188,14 @@ def _show(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The tool.")],
     *,
     form: Annotated[str, typer.Option("--format", "-f", help=f"One of {_FORMATS}.")] = "schema",
+    explain: Annotated[bool, typer.Option("--explain", help="Show where each part of the schema comes from.")] = False,
 ) -> None:
     """Show one tool as a model of some provider is shown it."""
     tool = _tool(targets.resolve(target), name)
+    if explain:
+        parts = [(part.part, part.source, part.value, "; ".join(part.overridden)) for part in tool.explain()]
+        print_table(("part", "from", "value", "instead of"), parts)
+        return
     if form != "schema" and form not in FORMATS:
         raise typer.BadParameter(f"there is no format {form!r}: write one of {_FORMATS}")
     shown = tool.input_schema if form == "schema" else FORMATS[form].tools(Toolset([tool]))
@@ -224,6 +229,47 @@ def _call(
     raise typer.Exit(0 if result.ok else _MISUSED if result.kind in _MISUSES else _FAILED)
 
 
+def _schema(
+    target: Annotated[str, typer.Argument(metavar="TARGET", help="What names the tools.")],
+    *,
+    mode: Annotated[Mode, typer.Option(help="What is to write them.")] = "signature",
+    model: Annotated[str, typer.Option("--model", "-m", help="The model, as for run.")] = "local",
+    store: Annotated[str | None, typer.Option(help="A file, or redis://..., where its answers are kept.")] = None,
+    diff: Annotated[bool, typer.Option("--diff", help="Show what the model changes, not the whole.")] = False,
+) -> None:
+    """Show the schemas of a target's tools, or those that a model would write for them.
+
+    With --store, a run that was interrupted goes on where it ended.
+    """
+    tools, status = _review.drafted(target, mode, None if mode == "signature" else _engine(model), store)
+    if diff:
+        _review.write_differences(tools)
+    else:
+        write_line(json_text([tool.definition() for tool in tools], indent=2))
+    raise typer.Exit(status)
+
+
+def _pin(
+    target: Annotated[str, typer.Argument(metavar="TARGET", help="What names the tools.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The tool; with --check, all of them if left out.")] = "",
+    *,
+    check: Annotated[bool, typer.Option("--check", help="Fail where a function has changed since.")] = False,
+    mode: Annotated[Mode, typer.Option(help="What is to write the schema.")] = "signature",
+    model: Annotated[str, typer.Option("--model", "-m", help="The model, as for run.")] = "local",
+    store: Annotated[str | None, typer.Option(help="A file, or redis://..., where its answers are kept.")] = None,
+) -> None:
+    """Print a tool as Python code with its schema as a literal, or check that such tools still fit."""
+    if check:
+        tools = targets.resolve(target)
+        raise typer.Exit(_review.checked(Toolset([_tool(tools, name)]) if name else tools, target))
+    if not name:
+        raise typer.BadParameter("say which tool: toolcrib pin TARGET NAME")
+    engine = None if mode == "signature" else _engine(model)
+    tools, status = _review.drafted(target, mode, engine, store, only=lambda tools: _tool(tools, name))
+    write_line(tools.as_tools()[0].pin().rstrip())
+    raise typer.Exit(status)
+
+
 def _serve(
     target: Annotated[list[str], typer.Argument(metavar="TARGET", help="What names the tools.")],
     *,
@@ -248,6 +294,17 @@ def _serve(
         raise typer.BadParameter(str(error)) from None
     except OSError as error:
         raise typer.BadParameter(f"cannot listen on {host}:{port}: {error.strerror or error}") from None
+
+
+_COMMANDS: dict[str, Callable[..., None]] = {
+    "run": _run,
+    "list": _list,
+    "show": _show,
+    "call": _call,
+    "schema": _schema,
+    "pin": _pin,
+    "serve": _serve,
+}
 
 
 def _tool(tools: Toolset, name: str) -> Tool:

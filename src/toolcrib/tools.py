@@ -70,7 +70,7 @@ class Tool:
     #: What only tools have whose schema a model writes.
     schema_llm: Engine | Callable[[str], Any] | None = None
     store: ArtifactStore | None = None
-    _inquiry: Inquiry | None = None
+    inquiry: Inquiry | None = None
 
     def __init__(
         self,
@@ -96,7 +96,7 @@ class Tool:
         if mode != "signature":
             check_mode(mode, effect, schema_llm, func, given)
             inquiry = Inquiry(lambda: self._question, schema_llm, store)
-            self.__dict__.update(schema_llm=schema_llm, store=store, _inquiry=inquiry)
+            self.__dict__.update(schema_llm=schema_llm, store=store, inquiry=inquiry)
         if isinstance(given, dict):
             object_schema(given)
         self.__dict__.update(
@@ -204,7 +204,7 @@ class Tool:
             TypeError: An option that does not exist.
             ValueError: An unknown effect, or a timeout that is no number of seconds.
         """
-        if changes.keys() - _REPLACEABLE or (self._inquiry is not None and changes.keys() & _ASKED_ABOUT):
+        if changes.keys() - _REPLACEABLE or (self.inquiry is not None and changes.keys() & _ASKED_ABOUT):
             return self._rebuilt(changes)
         changed = object.__new__(type(self))
         changed.__dict__.update({key: value for key, value in self.__dict__.items() if key not in _FORGOTTEN})
@@ -237,7 +237,7 @@ class Tool:
         """What the tool does, in its author's words."""
         if self._given_description is not None:
             return self._given_description
-        return self._docstring.prose if self._inquiry is None else self._inquiry.now().inferred.description
+        return self._docstring.prose if self.inquiry is None else self.inquiry.now().inferred.description
 
     @functools.cached_property
     def input_schema(self) -> dict[str, Any]:
@@ -246,8 +246,8 @@ class Tool:
 
     @functools.cached_property
     def _open_schema(self) -> dict[str, Any]:
-        if self._inquiry is not None:
-            return self._inquiry.now().inferred.schema
+        if self.inquiry is not None:
+            return self.inquiry.now().inferred.schema
         given = self._given_parameters
         if isinstance(given, dict):
             return object_schema(given)
@@ -274,7 +274,7 @@ class Tool:
         """Return where each part of the description and the schema came from, and what it overrode."""
         if self._shape is None:
             return stated(self.description, self.input_schema)
-        inferred = composed(self._question) if self._inquiry is None else self._inquiry.now().inferred
+        inferred = composed(self._question) if self.inquiry is None else self.inquiry.now().inferred
         return list(inferred.parts)
 
     def pin(self) -> str:
@@ -320,7 +320,7 @@ class Tool:
         Raises:
             ToolArgumentError: The arguments do not fit.
         """
-        if self._inquiry is not None:
+        if self.inquiry is not None:
             await self.prepare()
         arguments = self.read(arguments)
         if self.is_async or not self.thread:
@@ -348,8 +348,8 @@ class Tool:
 
     async def prepare(self) -> None:
         """Make the schema ready, so that nothing that follows blocks."""
-        if self._inquiry is not None:
-            await self._inquiry.ready()
+        if self.inquiry is not None:
+            await self.inquiry.ready()
         _ = self.input_schema
 
     @functools.cached_property
@@ -374,7 +374,7 @@ class Tool:
 
     @functools.cached_property
     def _signature(self) -> Signature | None:
-        if self._inquiry is not None:
+        if self.inquiry is not None:
             return asked_signature(self.func, self.mode, self._facts)
         return None if self.func is None else read_signature(self.func)
 
@@ -398,7 +398,7 @@ class Tool:
         if isinstance(self._given_parameters, dict):
             return None
         signature = self._signature
-        listed = signature is not None and signature.takes_any and self._facts and self._inquiry is None
+        listed = signature is not None and signature.takes_any and self._facts and self.inquiry is None
         return None if listed else signature
 
     @property
@@ -408,7 +408,7 @@ class Tool:
 
     @functools.cached_property
     def _reader(self) -> Reader:
-        shape = self._shape if self._inquiry is None else self._inquiry.now().inferred.shape
+        shape = self._shape if self.inquiry is None else self.inquiry.now().inferred.shape
         if shape is None:
             return SchemaReader(self.name, self.input_schema, validate=self.validate)
         return FunctionReader(self.name, self.input_schema, shape.core, colons_tell=shape.colons_tell)

@@ -7,6 +7,7 @@ import json
 import re
 import sys
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any, cast
 
 from toolcrib.schema._walk import Schema, as_schema, names, properties_of
@@ -33,19 +34,11 @@ def pinned(tool: Any) -> str:
 
 
 def _imports(func: Any) -> list[str]:
-    wanted = [(_THIRD, "toolcrib", "Tool")]
+    lines = ["from toolcrib import Tool"]
     if place := _place(func):
-        wanted.append((_rank(place[0]), *place))
-    lines: list[str] = []
-    last = None
-    for rank, module, name in sorted(wanted):
-        lines += [""] if last is not None and rank != last else []
-        lines.append(f"from {module} import {name}")
-        last = rank
+        # Which of two imports comes first depends on where the code is pasted; so each is a block of its own.
+        lines += ["", "# isort: split", f"from {place[0]} import {place[1]}"]
     return lines
-
-
-_STANDARD, _THIRD, _OWN = range(3)
 
 
 def _place(func: Any) -> tuple[str, str] | None:
@@ -53,24 +46,13 @@ def _place(func: Any) -> tuple[str, str] | None:
     module, name = getattr(func, "__module__", None), getattr(func, "__name__", None)
     if not isinstance(module, str) or not isinstance(name, str) or module in ("__main__", "builtins"):
         return None
-    found = vars(sys.modules.get(module, object)).get(name)
-    is_named = all(part.isidentifier() for part in module.split("."))
-    return (module, name) if found is func and is_named and _is_importable(module) else None
-
-
-def _is_importable(module: str) -> bool:
-    spec = getattr(sys.modules[module], "__spec__", None)
-    file = getattr(sys.modules[module], "__file__", None) or ""
-    # A file that was loaded by its path, under a name made for it, cannot be imported by that name.
-    return spec is not None and (not file or module.rpartition(".")[2] in file)
-
-
-def _rank(module: str) -> int:
-    top = module.partition(".")[0]
-    if top in sys.stdlib_module_names:
-        return _STANDARD
-    file = getattr(sys.modules.get(top), "__file__", None) or ""
-    return _THIRD if "site-packages" in file else _OWN
+    found: Any = sys.modules.get(module)
+    if getattr(found, "__spec__", None) is None or getattr(found, name, None) is not func:
+        return None
+    stem = Path(getattr(found, "__file__", None) or module).stem.partition(".")[0]
+    # A file that was loaded by its path has a name made for it, and is imported by its own.
+    place = module if "." in module or stem == "__init__" else stem
+    return (place, name) if all(part.isidentifier() for part in place.split(".")) else None
 
 
 _DEFAULTS = {
@@ -113,7 +95,8 @@ def _value(before: str, value: Any, depth: int, after: str) -> Iterator[str]:
             yield from _value("", member, depth + 1, ",")
         yield f"{margin}]{after}"
     else:
-        yield f"{margin}{before}{value!r}{after}"
+        text = repr(value).replace("e+", "e") if isinstance(value, float) else repr(value)
+        yield f"{margin}{before}{text}{after}"
 
 
 def _text(before: str, text: str, depth: int, after: str) -> Iterator[str]:
