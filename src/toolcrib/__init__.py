@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from toolcrib.dispatch import acall_tools, call_tools
 from toolcrib.errors import (
+    AuthorizationNeededError,
     EngineError,
     ExternalToolError,
     MissingExtraError,
@@ -78,15 +79,21 @@ if TYPE_CHECKING:
     from toolcrib.executors.retry import RetryExecutor
     from toolcrib.executors.trace import TraceExecutor
     from toolcrib.serve.gateway import gateway_app, serve_gateway
+    from toolcrib.sources.arcade import ArcadeClient
+    from toolcrib.sources.composio import ComposioClient
     from toolcrib.sources.gateway import ExternalToolProvider, ExternalToolSpec, JsonHttpExternalToolClient
+    from toolcrib.sources.pipedream import PipedreamClient
 
     __version__: str
 
 __all__ = [
     "Agent",
     "ApprovalExecutor",
+    "ArcadeClient",
     "ArtifactStore",
+    "AuthorizationNeededError",
     "BaseSkill",
+    "ComposioClient",
     "Effect",
     "Engine",
     "EngineError",
@@ -110,6 +117,7 @@ __all__ = [
     "ModelReplied",
     "NativeTool",
     "NotSerializableError",
+    "PipedreamClient",
     "RedisArtifactStore",
     "Reply",
     "RetryExecutor",
@@ -163,11 +171,14 @@ __all__ = [
 _LAZY = {
     "Agent": "toolcrib.agent",
     "ApprovalExecutor": "toolcrib.executors.approval",
+    "ArcadeClient": "toolcrib.sources.arcade",
+    "ComposioClient": "toolcrib.sources.composio",
     "ExternalToolProvider": "toolcrib.sources.gateway",
     "ExternalToolSpec": "toolcrib.sources.gateway",
     "JsonHttpExternalToolClient": "toolcrib.sources.gateway",
     "LLMEngine": "toolcrib.engines.llm",
     "LocalEngine": "toolcrib.engines.local",
+    "PipedreamClient": "toolcrib.sources.pipedream",
     "RetryExecutor": "toolcrib.executors.retry",
     "ScriptedEngine": "toolcrib.engines.scripted",
     "TraceExecutor": "toolcrib.executors.trace",

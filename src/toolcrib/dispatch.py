@@ -122,13 +122,13 @@ def _progress_to(on_event: _OnEvent, run_id: str) -> Callable[[str, float, float
 
 
 def _failed(call: ToolCall, error: BaseException, limits: Limits, *, ran: bool) -> Answer:
-    name = clean(call.name[:200] if isinstance(call.name, str) else f"of type {type(call.name).__name__}")  # pyright: ignore[reportUnnecessaryIsInstance]  # a model's word
+    name = call.name[:200] if isinstance(call.name, str) else f"of type {type(call.name).__name__}"  # pyright: ignore[reportUnnecessaryIsInstance]  # a model's word
     if issubclass(type(error), asyncio.CancelledError):
-        return Answer("cancelled", f"Tool '{name}' was cancelled")
-    answer = failure(name, error, limits)
-    if ran and answer.kind == "not_found":  # another tool, which this one looked for
-        answer = Answer("failed", clean(f"Tool '{name}' failed: {answer.text}", limits))
-    return answer
+        return "cancelled", clean(f"Tool '{name}' was cancelled"), (), None
+    kind, text, parts, response = failure(name, error, limits)
+    if ran and kind == "not_found":  # another tool, which this one looked for
+        kind, text = "failed", clean(f"Tool '{name}' failed: {text}", limits)
+    return kind, text, parts, response
 
 
 def _ends_the_run(error: BaseException) -> bool:
@@ -209,7 +209,7 @@ async def acall_tools(
         if lane is not None:
             last[lane] = tasks[-1]
     await _all_of(tasks)
-    cancelled = Answer("cancelled", "The tool cancelled its own call")
+    cancelled: Answer = ("cancelled", "The tool cancelled its own call", (), None)
     return [
         results.get(index) or _finished(one, cancelled, None, perf_counter(), context, on_event)
         for index, one in enumerate(asked)

@@ -244,7 +244,7 @@ class Tool:
         """The JSON Schema of the arguments; read-only, shared with everybody who asks."""
         return closed(self._open_schema) if self.strict else self._open_schema
 
-    @functools.cached_property
+    @property
     def _open_schema(self) -> dict[str, Any]:
         if self.inquiry is not None:
             return self.inquiry.now().inferred.schema
@@ -384,7 +384,7 @@ class Tool:
         signature = self._signature_in_use
         if self.func is None or signature is None:
             return None
-        unhinted = {p.name for p in signature.parameters if p.annotation is inspect.Parameter.empty}
+        unhinted = signature.names_without_hints if self._facts else ()
         declared = declared_hints(p if p.name in unhinted else replace(p, type="any") for p in self._facts)
         return shape_of(self.func, signature, self._docstring.parameters, declared)
 

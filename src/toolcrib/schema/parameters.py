@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, Union, cast
@@ -112,13 +112,13 @@ def _parameter(name: str, node: Any, root: Mapping[str, Any], fact: ToolParamete
 # -- what no model can be told
 
 
-def check_callable(name: str, signature: Signature, facts: Iterable[ToolParameter]) -> None:
+def check_callable(name: str, signature: Signature, facts: Sequence[ToolParameter]) -> None:
     """Refuse a function that cannot be called by keyword, or has not the parameters its author describes.
 
     Raises:
         ToolSignatureError: It is such a function.
     """
-    taken = {p.name for p in signature.parameters}
+    taken = {p.name for p in signature.parameters} if facts else ()
     if strangers := [p.name for p in facts if p.name not in taken]:
         raise ToolSignatureError(f"{name} takes no parameter {strangers[0]!r}, which parameters= describes")
     if signature.positional_only:
