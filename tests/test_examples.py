@@ -25,6 +25,12 @@ PRINTS = {
         "cannot be shown",
     ],
     "foreign_schema": ['ok: {"forecast":"rain"', "greater than the maximum of 14", "duplicate key"],
+    "legacy": [
+        "stock_level: Return how many",
+        "sku.required: yes (signature)",
+        "2 of AB-12 reserved",
+        "Tool.from_schema(",
+    ],
     "loopback": [],
     "own_engine": ["The answer is 1625.0.", "I can only add."],
     "own_executor": ["denied: Tool 'book_table' was denied", "ok: A table for 3 on Friday"],

@@ -416,7 +416,8 @@ class Tool:
     def _check_signature(self) -> None:
         signature = self._signature_in_use
         if signature is not None:
-            check_callable(self.name, signature, self._facts)
+            if self._facts or signature.positional_only:
+                check_callable(self.name, signature, self._facts)
             for problem in self._signature_problems():
                 warn(problem)
 

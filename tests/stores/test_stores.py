@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -18,7 +20,7 @@ from pathlib import Path
 
 import pytest
 
-from toolcrib import InMemoryArtifactStore, MissingExtraError, RedisArtifactStore, SQLiteArtifactStore
+from toolcrib import InMemoryArtifactStore, MissingExtraError, RedisArtifactStore, SQLiteArtifactStore, Tool
 from toolcrib._callables import is_async
 from toolcrib.stores import STORES
 
@@ -229,3 +231,44 @@ def test_the_store_module_works_in_a_forked_child(tmp_path):
     subprocess.run([sys.executable, "-c", script, str(tmp_path / "schemas.db")], check=True)  # noqa: S603
     assert (store.get("child"), store.get("both")) == (1, 1)
     assert os.listdir(tmp_path) == ["schemas.db"]  # noqa: PTH208  the names are what matters
+
+
+class Bucket:
+    """The two calls of boto3's S3 client that the recipe makes, and the error it knows."""
+
+    class exceptions:  # noqa: N801  boto3's own name
+        class NoSuchKey(Exception):  # noqa: N818
+            pass
+
+    def __init__(self) -> None:
+        self.objects: dict[tuple[str, str], bytes] = {}
+
+    def get_object(self, *, Bucket: str, Key: str):  # noqa: N803
+        if (Bucket, Key) not in self.objects:
+            raise self.exceptions.NoSuchKey
+        return {"Body": io.BytesIO(self.objects[Bucket, Key])}
+
+    def put_object(self, *, Bucket: str, Key: str, Body: bytes) -> None:  # noqa: N803
+        self.objects[Bucket, Key] = bytes(Body)
+
+
+def test_the_recipe_for_s3_is_short_and_keeps_what_a_model_said():
+    page = Path(__file__).parents[2].joinpath("docs", "schemas.md").read_text(encoding="utf-8")
+    recipe = next(block for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "S3ArtifactStore" in block)
+    lines = recipe[recipe.index("class ") :].strip().splitlines()
+    assert len([line for line in lines if line.strip()]) <= 15
+    namespace: dict[str, type] = {}
+    exec(recipe, namespace)  # noqa: S102  it is ours
+    store, asked = namespace["S3ArtifactStore"](Bucket(), "schemas"), []
+
+    def model(_: str) -> dict[str, object]:
+        asked.append(1)
+        return {"description": "Double it.", "parameters": {"properties": {"x": {"description": "A number."}}}}
+
+    def double(x: int) -> int:
+        return 2 * x
+
+    for _ in range(2):
+        tool = Tool(double, mode="hybrid", schema_llm=model, store=store)
+        assert tool.description == "Double it."
+    assert len(asked) == 1
