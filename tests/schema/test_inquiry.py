@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import importlib.util
 import json
 import subprocess
 import sys
@@ -19,6 +20,8 @@ from toolcrib import (
     EngineError,
     InMemoryArtifactStore,
     LLMEngine,
+    LocalEngine,
+    Reply,
     ScriptedEngine,
     SQLiteArtifactStore,
     Tool,
@@ -28,9 +31,11 @@ from toolcrib import (
     call_tools,
 )
 from toolcrib.dispatch import acall
+from toolcrib.engines._weights import cache_dir
 from toolcrib.formats import openai_chat
 from toolcrib.schema.artifacts import fingerprint, model_id
 from toolcrib.schema.inferred import prompt_for
+from toolcrib.schema.jsonschema import compiled
 
 
 def greet(name, *, loud=False):
@@ -517,7 +522,55 @@ def test_the_openai_client_is_asked_once_and_shown_the_source(mode):
         (body,) = server.bodies
         assert "tools" not in body
         assert [message["role"] for message in body["messages"]] == ["system", "user"]
+        assert body["response_format"] == {"type": "json_object"}
         assert "return greet(name, loud=loud)" in body["messages"][1]["content"]
+
+
+def test_a_provider_that_cannot_be_held_to_json_is_instructed():
+    with ModelServer() as server:
+        server.say(GOOD_TEXT)
+        model = LLMEngine("anthropic:claude-haiku-4-5", base_url=server.root, api_key=KEY)
+        assert Tool(greet, mode="llm", schema_llm=model).description == "Greet."
+        assert not model.answers_json
+        assert "one JSON object" in json.dumps(server.bodies[0]["system"])
+
+
+def test_an_engine_that_can_be_held_to_json_is_shown_the_shape_of_a_good_answer():
+    seen = []
+
+    class Held:
+        model = "held"
+        answers_json = True
+
+        async def acomplete(self, messages, tools, *, answer_schema):
+            seen.append(answer_schema)
+            return Reply(GOOD_TEXT)
+
+    for mode, func in (("hybrid", hinted), ("llm", greet), ("llm", lambda **_: 1)):
+        assert Tool(func, name="f", mode=mode, schema_llm=Held()).description == "Greet."
+    plain = {"type": "object", "properties": PROPERTIES}
+    bare = {"type": "object", "properties": {n: {"description": node["description"]} for n, node in PROPERTIES.items()}}
+    answers = [{"description": "Greet.", "parameters": parameters} for parameters in (bare, plain, GOOD["parameters"])]
+    accepted = [[compiled(schema).is_valid(answer) for answer in answers] for schema in seen]
+    assert accepted == [[True, False, False], [False, True, False], [False, False, True]]
+
+
+@pytest.mark.model
+@pytest.mark.skipif(not any(cache_dir().glob("*/SmolLM*")), reason="the small model's weights are not here")
+def test_whatever_a_real_model_writes_for_legacy_code_the_signature_holds():
+    spec = importlib.util.spec_from_file_location("legacy", Path(__file__).parents[2] / "examples" / "legacy.py")
+    legacy = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(legacy)
+    tool = Tool(legacy.stock_level, mode="llm", schema_llm=LocalEngine("local:135m"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        schema = tool.input_schema
+    assert schema["required"] == ["sku"]
+    assert list(schema["properties"]) == ["sku", "warehouse", "min_level"]
+    assert schema["properties"]["warehouse"]["default"] == "main"
+    assert tool.inquiry.now().asked
+    assert tool.call({"sku": "AB-12"}) == 7
+    compiled(schema)
 
 
 def test_a_provider_that_is_down_leaves_the_signature():

@@ -65,7 +65,7 @@ def read_answer(answer: Any, *, types: bool) -> Answer:
     if not isinstance(properties, dict):
         _refuse('"properties" must be an object with a schema for each parameter')
     read = _typed(schema) if types else _described(schema)
-    return Answer(_tidy(description), read, tuple(names(schema, "required")) if types else ())
+    return Answer(_tidy(description), read, tuple(dict.fromkeys(names(schema, "required"))) if types else ())
 
 
 def _refuse(problem: str) -> NoReturn:
@@ -146,8 +146,9 @@ def _described(schema: Schema) -> dict[str, Schema]:
 
 
 def _typed(schema: Schema) -> dict[str, Schema]:
+    listed = {"required": list(dict.fromkeys(names(schema, "required")))} if "required" in schema else {}
     try:
-        _ = compiled(object_schema(schema))
+        _ = compiled(object_schema({**schema, **listed}))
     except ToolSignatureError as error:
         _refuse(f'"parameters" is {error}')
     writer = _Writer(schema)

@@ -23,7 +23,7 @@ from toolcrib.schema.parameters import merged, type_text
 from toolcrib.schema.signature import Parameter, Shape, Signature, read_signature, widened
 from toolcrib.types import ToolParameter
 
-__all__ = ["Inferred", "Question", "SchemaPart", "asked_signature", "composed", "prompt_for", "stated"]
+__all__ = ["Inferred", "Question", "SchemaPart", "answer_schema", "asked_signature", "composed", "prompt_for", "stated"]
 
 _EMPTY = inspect.Parameter.empty
 _MOST_PROBLEMS = 12
@@ -168,6 +168,31 @@ def prompt_for(question: Question) -> tuple[str, str]:
             ("text", "\n".join([prose, *(f"{n}: {text}" for n, text in question.docstring.parameters.items())]))
         )
     return instructions, "\n".join(_fenced(language, text) for language, text in parts)
+
+
+def answer_schema(question: Question) -> Schema:
+    """Return the JSON Schema of an answer, for engines that can be held to one."""
+    known = [p.name for p in question.signature.parameters if p.name != question.shape.context]
+    node = _object({"description": {"type": "string"}})
+    if question.mode == "llm":
+        node = _object({"type": {"enum": list(_KINDS)}, "description": {"type": "string"}})
+    properties = {**_object(dict.fromkeys(known, node))}
+    if question.signature.takes_any and question.mode == "llm":
+        properties |= {"additionalProperties": node, "maxProperties": len(known) + _MOST_FOUND}
+        wanted: Schema = {"required": {"type": "array", "items": {"type": "string"}}}
+    else:
+        wanted = {}  # what is required is the signature's to say
+    parameters = _object({"type": {"const": "object"}, "properties": properties, **wanted})
+    return _object({"description": {"type": "string"}, "parameters": parameters})
+
+
+_KINDS = ("string", "integer", "number", "boolean", "array", "object")
+_MOST_FOUND = 12  # so that a small model comes to an end
+
+
+def _object(properties: Schema) -> Schema:
+    listed = {"properties": properties, "required": list(properties)}
+    return {"type": "object", **listed, "additionalProperties": False}
 
 
 def _kind(question: Question, name: str) -> str:

@@ -17,7 +17,7 @@ from toolcrib.errors import warn
 from toolcrib.limits import SCHEMA_LEASE_SECONDS, SCHEMA_SECONDS
 from toolcrib.schema._answers import NOTHING, Answer, read_answer
 from toolcrib.schema.artifacts import Shelf, fingerprint, model_id
-from toolcrib.schema.inferred import Inferred, Question, composed, prompt_for
+from toolcrib.schema.inferred import Inferred, Question, answer_schema, composed, prompt_for
 from toolcrib.stores.memory import InMemoryArtifactStore
 from toolcrib.types import Message, Reply
 
@@ -120,7 +120,7 @@ class Inquiry:
         asked = answer is None
         if answer is None:
             try:
-                answer = await within(self._asked(prompt, types=types), SCHEMA_SECONDS)
+                answer = await within(self._asked(question, prompt), SCHEMA_SECONDS)
                 await shelf.put(model, answer.data())
             except Exception as error:  # noqa: BLE001  # a model of any kind fails in any way; the signature is there
                 failure = _reason(error)
@@ -157,20 +157,22 @@ class Inquiry:
             await shelf.release()
         return answer
 
-    async def _asked(self, prompt: tuple[str, str], *, types: bool) -> Answer:
+    async def _asked(self, question: Question, prompt: tuple[str, str]) -> Answer:
         instructions, facts = prompt
-        said = await self._said(instructions, facts)
+        types, shape = question.mode == "llm", answer_schema(question)
+        said = await self._said(instructions, facts, shape)
         try:
             return read_answer(said, types=types)
         except ValueError as error:
             again = f"{facts}\nYour last answer could not be used: {_reason(error)}. Answer again: one JSON object."
-            return read_answer(await self._said(instructions, again), types=types)
+            return read_answer(await self._said(instructions, again, shape), types=types)
 
-    async def _said(self, instructions: str, facts: str) -> Any:
+    async def _said(self, instructions: str, facts: str, shape: Mapping[str, Any]) -> Any:
         model = self._model
         if hasattr(model, "acomplete"):
             messages = [Message("system", instructions), Message("user", facts)]
-            reply = await model.acomplete(messages, _NO_TOOLS)
+            wanted = {"answer_schema": shape} if getattr(model, "answers_json", False) is True else {}
+            reply = await model.acomplete(messages, _NO_TOOLS, **wanted)
             return reply.text if isinstance(reply, Reply) else reply
         prompt = f"{instructions}\n{facts}"
         said = await (model(prompt) if is_async(model) else off_loop(model, prompt))

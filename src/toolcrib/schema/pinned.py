@@ -95,7 +95,8 @@ def _value(before: str, value: Any, depth: int, after: str) -> Iterator[str]:
             yield from _value("", member, depth + 1, ",")
         yield f"{margin}]{after}"
     else:
-        text = repr(value).replace("e+", "e") if isinstance(value, float) else repr(value)
+        text = repr(cast("object", value))
+        text = text.replace("e+", "e") if isinstance(value, float) else text
         yield f"{margin}{before}{text}{after}"
 
 
