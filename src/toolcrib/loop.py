@@ -169,7 +169,7 @@ class _Run:
         """Set `reply`, or `error` when the engine has none."""
         self.reply, heard = None, ""
         try:
-            await _prepare(self.tools, self.bounds.max_parallel)
+            await self.tools.prepare()
             async with aclosing(self._pieces()) as pieces:
                 async for piece in pieces:
                     if isinstance(piece, Reply):
@@ -342,23 +342,6 @@ class _Feed:
 
 async def _once(reply: Awaitable[object]) -> AsyncGenerator[object, None]:
     yield await reply
-
-
-async def _prepare(tools: Toolset, most: int) -> None:
-    """Make the schemas ready that a model writes, so many at a time."""
-    unread = tools.cached("loop.unread_schemas", lambda: [tool for tool in tools if tool.mode != "signature"])
-    places = asyncio.Semaphore(most)
-
-    async def prepare(tool: Tool) -> None:
-        async with places:
-            await tool.prepare()
-
-    tasks = [asyncio.create_task(prepare(tool)) for tool in unread]
-    try:
-        await asyncio.gather(*tasks)
-    finally:
-        for task in tasks:
-            task.cancel()
 
 
 def _with_ids(reply: Reply, prefix: str) -> Reply:

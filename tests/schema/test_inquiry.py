@@ -198,6 +198,24 @@ async def test_every_async_path_asks_before_anything_would_block_the_loop():
     assert loops == [here] * 3
 
 
+@pytest.mark.anyio
+async def test_a_toolset_makes_all_its_schemas_ready_side_by_side():
+    asked, both = [], asyncio.Event()
+
+    async def model(_: str) -> dict:
+        asked.append(1)
+        if len(asked) == 2:
+            both.set()
+        await both.wait()
+        return GOOD
+
+    tools = Toolset([Tool(func, mode="llm", schema_llm=model) for func in (greet, hinted)])
+    await asyncio.wait_for(tools.prepare(), 30)
+    await tools.prepare()
+    assert [tool.description for tool in tools] == ["Greet.", "Greet."]
+    assert len(asked) == 2
+
+
 def test_a_sync_run_asks_once_and_calls_with_what_came_of_it():
     model = engine()
     tool = Tool(greet, mode="llm", schema_llm=model)
