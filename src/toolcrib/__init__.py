@@ -10,6 +10,7 @@ from toolcrib.errors import (
     AuthorizationNeededError,
     EngineError,
     ExternalToolError,
+    MCPConnectionError,
     MissingExtraError,
     NotSerializableError,
     TargetError,
@@ -82,11 +83,13 @@ if TYPE_CHECKING:
     from toolcrib.sources.arcade import ArcadeClient
     from toolcrib.sources.composio import ComposioClient
     from toolcrib.sources.gateway import ExternalToolProvider, ExternalToolSpec, JsonHttpExternalToolClient
+    from toolcrib.sources.mcp import MCP, MCPClient, MCPElicitation, MCPSampling
     from toolcrib.sources.pipedream import PipedreamClient
 
     __version__: str
 
 __all__ = [
+    "MCP",
     "Agent",
     "ApprovalExecutor",
     "ArcadeClient",
@@ -112,6 +115,10 @@ __all__ = [
     "LLMEngine",
     "Limits",
     "LocalEngine",
+    "MCPClient",
+    "MCPConnectionError",
+    "MCPElicitation",
+    "MCPSampling",
     "Message",
     "MissingExtraError",
     "ModelReplied",
@@ -178,6 +185,10 @@ _LAZY = {
     "JsonHttpExternalToolClient": "toolcrib.sources.gateway",
     "LLMEngine": "toolcrib.engines.llm",
     "LocalEngine": "toolcrib.engines.local",
+    "MCP": "toolcrib.sources.mcp",
+    "MCPClient": "toolcrib.sources.mcp",
+    "MCPElicitation": "toolcrib.sources.mcp",
+    "MCPSampling": "toolcrib.sources.mcp",
     "PipedreamClient": "toolcrib.sources.pipedream",
     "RetryExecutor": "toolcrib.executors.retry",
     "ScriptedEngine": "toolcrib.engines.scripted",
