@@ -19,7 +19,7 @@ LAYERS = (
     "errors limits _xml _addresses",
     "_json _secrets",
     "types",
-    "events _http _portal _deadline _callables _folder _options _terminal _words",
+    "events _http _portal _deadline _callables _folder _marks _options _terminal _words",
     "protocols",
     "stores",
     "schema",
@@ -33,7 +33,7 @@ LAYERS = (
     "loop engines _pending _steps _verdicts",
     "agent durable",
     "targets",
-    "serve",
+    "serve _review _transcript",
     "cli __init__",
     "__main__",
 )

@@ -101,7 +101,7 @@ def test_defaults_of_a_foreign_schema_are_not_filled_in():
 
 
 @pytest.mark.parametrize("mode", ["auto", "llm", "hybrid"])
-def test_modes_that_do_not_exist_are_refused(mode):
+def test_modes_that_do_not_exist_or_have_no_model_are_refused(mode):
     with pytest.raises(ValueError, match=mode):
         Tool(lambda: 1, name="f", mode=mode)
 

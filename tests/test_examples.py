@@ -33,6 +33,12 @@ PRINTS = {
     ],
     "foreign_schema": ['ok: {"forecast":"rain"', "greater than the maximum of 14", "duplicate key"],
     "http_api": ['ok: ["Tom","Kit"]', "HTTP 404", "would lead to another path"],
+    "legacy": [
+        "stock_level: Return how many",
+        "sku.required: yes (signature)",
+        "2 of AB-12 reserved",
+        "Tool.from_schema(",
+    ],
     "loopback": [],
     "mcp_server": ["tools: shelf.find_book", "ok: A Field Guide to Hammers", "invalid_arguments:", "not_found:"],
     "own_engine": ["The answer is 1625.0.", "I can only add."],

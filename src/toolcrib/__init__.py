@@ -38,8 +38,18 @@ from toolcrib.events import (
 )
 from toolcrib.executors.inline import InlineExecutor
 from toolcrib.limits import Limits
-from toolcrib.protocols import Engine, Executor, ExternalToolClient, Format, StreamingEngine, ToolProvider
+from toolcrib.protocols import (
+    ArtifactStore,
+    Engine,
+    Executor,
+    ExternalToolClient,
+    Format,
+    StreamingEngine,
+    ToolProvider,
+)
+from toolcrib.schema.inferred import SchemaPart
 from toolcrib.sources.skill import BaseSkill
+from toolcrib.stores import InMemoryArtifactStore, RedisArtifactStore, SQLiteArtifactStore
 from toolcrib.tools import Tool, tool, tool_from_function
 from toolcrib.toolset import Toolset, ToolsetChanges
 from toolcrib.types import (
@@ -91,6 +101,7 @@ __all__ = [
     "Agent",
     "ApprovalExecutor",
     "ArcadeClient",
+    "ArtifactStore",
     "AuthorizationNeededError",
     "BaseSkill",
     "ComposioClient",
@@ -105,6 +116,7 @@ __all__ = [
     "ExternalToolProvider",
     "ExternalToolSpec",
     "Format",
+    "InMemoryArtifactStore",
     "InlineExecutor",
     "JsonHttpExternalToolClient",
     "Kind",
@@ -125,6 +137,7 @@ __all__ = [
     "OpenAPILine",
     "OpenAPIReport",
     "PipedreamClient",
+    "RedisArtifactStore",
     "Reply",
     "RetryExecutor",
     "Role",
@@ -132,6 +145,8 @@ __all__ = [
     "RunFinished",
     "RunMetadata",
     "RunStarted",
+    "SQLiteArtifactStore",
+    "SchemaPart",
     "ScriptedEngine",
     "Secret",
     "SkillFolder",

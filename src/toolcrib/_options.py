@@ -9,7 +9,7 @@ from typing import Any, cast, get_args
 from toolcrib.errors import ToolNameError, ToolSignatureError
 from toolcrib.types import Effect, ToolParameter
 
-__all__ = ["check_options", "copied"]
+__all__ = ["check_mode", "check_options", "copied"]
 
 
 def check_options(name: Any, effect: Any, timeout: Any) -> None:
@@ -25,6 +25,23 @@ def check_options(name: Any, effect: Any, timeout: Any) -> None:
         raise ValueError(f"effect must be one of {', '.join(get_args(Effect))} or None, not {effect!r:.100}")
     if timeout is not None and not timeout >= 0:  # which NaN is not either
         raise ValueError(f"timeout is a number of seconds, or None, not {timeout!r:.100}")
+
+
+def check_mode(mode: Any, effect: Any, model: Any, func: Any, parameters: Any) -> None:
+    """Refuse a mode that is none, or that a tool cannot have.
+
+    Raises:
+        ValueError: It is unknown, has no model that it could ask, or is not for such a tool.
+    """
+    if mode not in ("hybrid", "llm"):
+        raise ValueError(f"mode must be 'signature', 'hybrid' or 'llm', not {mode!r:.100}")
+    if not callable(model) and not callable(getattr(model, "acomplete", None)):
+        missing = "needs schema_llm=" if model is None else f"cannot ask {model!r:.100}"
+        raise ValueError(f"mode {mode!r} {missing}: an engine, or a callable prompt -> dict | str")  # noqa: TRY004  # it is the mode that is wrong
+    if effect == "destructive":
+        raise ValueError(f"a destructive tool cannot have mode {mode!r}: its words must be its author's")
+    if func is None or isinstance(parameters, dict):
+        raise ValueError(f"mode {mode!r} is for functions without a schema of their own")
 
 
 def copied(

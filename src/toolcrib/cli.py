@@ -1,4 +1,4 @@
-"""The command line: `toolcrib run`, `list`, `show`, `call` and `serve`."""
+"""The command line: `toolcrib run`, `list`, `show`, `call`, `schema`, `pin` and `serve`."""
 
 from __future__ import annotations
 
@@ -9,17 +9,16 @@ import re
 import signal
 import sys
 import warnings
-from collections.abc import Callable, Generator, Mapping
-from contextlib import aclosing, contextmanager, suppress
+from collections.abc import Callable, Generator
+from contextlib import aclosing, contextmanager
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn, cast
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
-from pydantic_core import from_json, to_jsonable_python
-
-from toolcrib import dispatch, targets
-from toolcrib._terminal import brief, console, json_text, print_table, printable, seconds, write_line
+from toolcrib import _review, dispatch, targets
+from toolcrib._terminal import json_text, print_table, printable, write_line
+from toolcrib._transcript import Transcript, outcome_of, write_record
 from toolcrib._words import json_of
 from toolcrib.agent import Agent
 from toolcrib.arguments import expected_call
@@ -28,13 +27,7 @@ from toolcrib.engines.local import LocalEngine
 from toolcrib.errors import MissingExtraError, TargetError, ToolcribError, ToolNotFoundError
 from toolcrib.events import (
     Event,
-    ModelReplied,
     RunFinished,
-    RunStarted,
-    TextDelta,
-    ToolFinished,
-    ToolProgress,
-    ToolStarted,
 )
 from toolcrib.formats import FORMATS
 from toolcrib.limits import DEFAULT_LIMITS
@@ -43,9 +36,9 @@ from toolcrib.serve._stdio import claimed
 from toolcrib.serve._together import serve_together
 from toolcrib.serve.gateway import serve_gateway
 from toolcrib.serve.mcp import serve_mcp
-from toolcrib.tools import Tool
+from toolcrib.tools import Mode, Tool
 from toolcrib.toolset import Toolset
-from toolcrib.types import Envelope, ToolCall, ToolResult
+from toolcrib.types import Envelope, ToolCall
 
 if TYPE_CHECKING:
     import typer
@@ -115,7 +108,7 @@ def app() -> typer.Typer:
         add_completion=False, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False
     )
     made.callback()(_toolcrib)
-    for name, command in {"run": _run, "list": _list, "show": _show, "call": _call, "serve": _serve}.items():
+    for name, command in _COMMANDS.items():
         made.command(name)(command)
     return made
 
@@ -171,7 +164,7 @@ def _run(
     toolset = targets.resolve_all([*(tools or ()), *(more or ())])
     limits = DEFAULT_LIMITS.replace(max_turns=max_turns)
     agent = Agent(_engine(model), [toolset], system=system, limits=limits)
-    show = _print_record if as_json else _Transcript()
+    show = write_record if as_json else Transcript()
     envelope = asyncio.run(_follow(agent, _read() if prompt == "-" else prompt, show))
     raise typer.Exit(0 if envelope.ok else _FAILED)
 
@@ -195,9 +188,14 @@ def _show(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The tool.")],
     *,
     form: Annotated[str, typer.Option("--format", "-f", help=f"One of {_FORMATS}.")] = "schema",
+    explain: Annotated[bool, typer.Option("--explain", help="Show where each part of the schema comes from.")] = False,
 ) -> None:
     """Show one tool as a model of some provider is shown it."""
     tool = _tool(targets.resolve(target), name)
+    if explain:
+        parts = [(part.part, part.source, part.value, "; ".join(part.overridden)) for part in tool.explain()]
+        print_table(("part", "from", "value", "instead of"), parts)
+        return
     if form != "schema" and form not in FORMATS:
         raise typer.BadParameter(f"there is no format {form!r}: write one of {_FORMATS}")
     shown = tool.input_schema if form == "schema" else FORMATS[form].tools(Toolset([tool]))
@@ -225,10 +223,51 @@ def _call(
         raise typer.BadParameter(str(error)) from None
     result = dispatch.call(ToolCall("1", name, text), toolset)
     if as_json:
-        write_line(json_text(_outcome(result)))
+        write_line(json_text(outcome_of(result)))
     else:
         write_line(result.text, stderr=not result.ok)
     raise typer.Exit(0 if result.ok else _MISUSED if result.kind in _MISUSES else _FAILED)
+
+
+def _schema(
+    target: Annotated[str, typer.Argument(metavar="TARGET", help="What names the tools.")],
+    *,
+    mode: Annotated[Mode, typer.Option(help="What is to write them.")] = "signature",
+    model: Annotated[str, typer.Option("--model", "-m", help="The model, as for run.")] = "local",
+    store: Annotated[str | None, typer.Option(help="A file, or redis://..., where its answers are kept.")] = None,
+    diff: Annotated[bool, typer.Option("--diff", help="Show what the model changes, not the whole.")] = False,
+) -> None:
+    """Show the schemas of a target's tools, or those that a model would write for them.
+
+    With --store, a run that was interrupted goes on where it ended.
+    """
+    tools, status = _review.drafted(target, mode, None if mode == "signature" else _engine(model), store)
+    if diff:
+        _review.write_differences(tools)
+    else:
+        write_line(json_text([tool.definition() for tool in tools], indent=2))
+    raise typer.Exit(status)
+
+
+def _pin(
+    target: Annotated[str, typer.Argument(metavar="TARGET", help="What names the tools.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The tool; with --check, all of them if left out.")] = "",
+    *,
+    check: Annotated[bool, typer.Option("--check", help="Fail where a function has changed since.")] = False,
+    mode: Annotated[Mode, typer.Option(help="What is to write the schema.")] = "signature",
+    model: Annotated[str, typer.Option("--model", "-m", help="The model, as for run.")] = "local",
+    store: Annotated[str | None, typer.Option(help="A file, or redis://..., where its answers are kept.")] = None,
+) -> None:
+    """Print a tool as Python code with its schema as a literal, or check that such tools still fit."""
+    if check:
+        tools = targets.resolve(target)
+        raise typer.Exit(_review.checked(Toolset([_tool(tools, name)]) if name else tools, target))
+    if not name:
+        raise typer.BadParameter("say which tool: toolcrib pin TARGET NAME")
+    engine = None if mode == "signature" else _engine(model)
+    tools, status = _review.drafted(target, mode, engine, store, only=lambda tools: _tool(tools, name))
+    write_line(tools.as_tools()[0].pin().rstrip())
+    raise typer.Exit(status)
 
 
 def _serve(
@@ -294,19 +333,22 @@ def _exit_on_sigterm() -> None:
     signal.signal(signal.SIGTERM, leave)
 
 
+_COMMANDS: dict[str, Callable[..., None]] = {
+    "run": _run,
+    "list": _list,
+    "show": _show,
+    "call": _call,
+    "schema": _schema,
+    "pin": _pin,
+    "serve": _serve,
+}
+
+
 def _tool(tools: Toolset, name: str) -> Tool:
     try:
         return tools[name]
     except ToolNotFoundError as error:
         raise typer.BadParameter(str(error)) from None
-
-
-def _outcome(result: ToolResult) -> dict[str, Any]:
-    outcome: dict[str, Any] = {"kind": result.kind, "text": result.text, "duration": result.duration}
-    if result.ok:
-        with suppress(ValueError):  # a value that JSON cannot carry is told by its text alone
-            outcome["value"] = to_jsonable_python(result.value)
-    return outcome
 
 
 # -- the model
@@ -349,78 +391,6 @@ async def _follow(agent: Agent, prompt: str, show: Callable[[Event], None]) -> E
 # -- what a person reads
 
 
-class _Transcript:
-    """Writes a run for a person: the words to standard output, the calls to standard error."""
-
-    def __init__(self) -> None:
-        self._calls = console(stderr=True)
-        self._begun: set[str] = set()
-        self._heard = False
-        self._in_line = False
-
-    def __call__(self, event: Event) -> None:
-        match event:
-            case TextDelta(text=text):
-                self._say(text)
-            case ModelReplied(reply=reply):
-                if not self._heard:  # an engine that does not stream
-                    self._say(reply.text)
-                self._heard = False
-                self._end_line()
-            case ToolStarted(call=call):
-                self._begin(call)
-            case ToolProgress(progress=progress, total=total, message=message):
-                self._line(f"  {progress:g}{'' if total is None else f' of {total:g}'} {message or ''}".rstrip(), "dim")
-            case ToolFinished(result=result):
-                self._finish(result)
-            case RunFinished(envelope=envelope) if envelope.error is not None:
-                self._line(f"{envelope.error.type}: {envelope.error.message}", "red")
-            case _:
-                pass
-
-    def _say(self, text: str) -> None:
-        if text:
-            sys.stdout.write(printable(text))
-            sys.stdout.flush()
-            self._heard = True
-            self._in_line = not text.endswith("\n")
-
-    def _end_line(self) -> None:
-        if self._in_line:
-            write_line("")
-        self._in_line = False
-
-    def _begin(self, call: ToolCall) -> None:
-        self._begun.add(call.id)
-        self._line(f"→ {call.name}({brief(_shown_arguments(call))})", "cyan")
-
-    def _finish(self, result: ToolResult) -> None:
-        if result.call.id not in self._begun:
-            self._begin(result.call)
-        outcome = f"← {result.call.name} {result.kind} in {seconds(result.duration)}: {brief(result.text)}"
-        self._line(outcome, "green" if result.ok else "red")
-
-    def _line(self, text: str, style: str) -> None:
-        self._end_line()
-        self._calls.print(printable(text), style=style)
-
-
-def _shown_arguments(call: ToolCall) -> str:
-    arguments = _parsed(call)
-    if not isinstance(arguments, Mapping):
-        return str(arguments)
-    return ", ".join(f"{name}={json_text(value)}" for name, value in cast("Mapping[str, Any]", arguments).items())
-
-
-def _parsed(call: ToolCall) -> Any:
-    """Return the arguments as data; text that is no JSON stays as the model wrote it."""
-    if isinstance(call.arguments, str):
-        with suppress(ValueError):
-            return from_json(call.arguments or "{}", allow_inf_nan=False)
-        return call.arguments
-    return to_jsonable_python(call.arguments, fallback=str)
-
-
 def _first_line(text: str) -> str:
     return text.strip().partition("\n")[0]
 
@@ -441,33 +411,7 @@ def _plain_warnings() -> Generator[None]:
         yield
 
 
-# -- what a program reads
-
-
-def _print_record(event: Event) -> None:
-    name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", type(event).__name__).lower()
-    write_line(json_text({"event": name, "run_id": event.run_id, **_facts(event)}))
-
-
-def _facts(event: Event) -> dict[str, Any]:
-    match event:
-        case ModelReplied(turn=turn, reply=reply):
-            usage = to_jsonable_python(reply.usage)
-            calls = [_call_facts(call) for call in reply.calls]
-            return {"turn": turn, "text": reply.text, "calls": calls, "model": reply.model, "usage": usage}
-        case ToolStarted(call=call):
-            return {"call": _call_facts(call)}
-        case ToolFinished(result=result):
-            return {"call": _call_facts(result.call), **_outcome(result)}
-        case RunFinished(envelope=envelope):
-            facts = {"metadata": envelope.metadata, "error": envelope.error}
-            return {"ok": envelope.ok, "text": envelope.text(), **to_jsonable_python(facts)}
-        case RunStarted() | TextDelta() | ToolProgress():
-            return event._asdict()
-
-
-def _call_facts(call: ToolCall) -> dict[str, Any]:
-    return {"id": call.id, "name": call.name, "arguments": _parsed(call)}
+# -- standard input
 
 
 def _read() -> str:

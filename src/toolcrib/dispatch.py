@@ -58,6 +58,8 @@ async def acall(
     arguments = None
     try:
         tool = toolset.get(call.name) or toolset[call.name]
+        if tool.mode != "signature":  # a model may have to be asked before the arguments can be read
+            await tool.prepare()
         arguments = tool.read(call.arguments, limits)
         call = _in_context(call, tool, context, limits, on_event)
         value = await (tool.executor or executor or _INLINE).run(tool, arguments, call)

@@ -25,6 +25,7 @@ The tree::
 
 from __future__ import annotations
 
+import functools
 import sys
 import warnings
 from pathlib import Path
@@ -208,9 +209,9 @@ class ToolcribWarning(UserWarning):
 def warn(message: str) -> None:
     """Give a ToolcribWarning that points at the first line outside this package."""
     level, frame = 1, sys._getframe(1)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  # what `warnings` counts too
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_HERE):
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_NOT_THEIRS):
         level, frame = level + 1, frame.f_back
     warnings.warn(message, ToolcribWarning, stacklevel=level + 1)
 
 
-_HERE = str(Path(__file__).parent)
+_NOT_THEIRS = (str(Path(__file__).parent), functools.__file__)  # where cached properties are read

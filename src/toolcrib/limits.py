@@ -10,6 +10,8 @@ __all__ = [
     "CONNECT_SECONDS",
     "DEFAULT_LIMITS",
     "HANDSHAKE_SECONDS",
+    "MAX_ARTIFACTS",
+    "MAX_DESCRIPTION_CHARS",
     "MAX_DOCUMENT_BYTES",
     "MAX_DOCUMENT_DEPTH",
     "MAX_DOCUMENT_FILES",
@@ -35,7 +37,10 @@ __all__ = [
     "MAX_QUERY_CHARS",
     "MAX_QUERY_VALUE_BYTES",
     "MAX_REDIRECTS",
+    "MAX_SCHEMA_CHARS",
+    "MAX_SCHEMA_DEPTH",
     "MAX_SKILLS",
+    "MAX_SOURCE_CHARS",
     "MAX_TOOLS",
     "MAX_TOOL_SCHEMA_CHARS",
     "MAX_WORKER_THREADS",
@@ -43,7 +48,10 @@ __all__ = [
     "MODEL_REQUEST_SECONDS",
     "PAGE_SECONDS",
     "QUERY_SECONDS",
+    "SCHEMA_LEASE_SECONDS",
+    "SCHEMA_SECONDS",
     "SCRIPT_SECONDS",
+    "STORE_SECONDS",
     "Limits",
 ]
 
@@ -144,6 +152,31 @@ MAX_PAGE_BYTES = 5_000_000
 QUERY_SECONDS = 10.0
 MAX_QUERY_CHARS = 20_000
 MAX_QUERY_VALUE_BYTES = 1_000_000
+
+
+#: Seconds a model may take to write the schema of one tool, the repair round included.
+SCHEMA_SECONDS = 120.0
+
+#: Seconds one process may keep others from asking for the same schema; more than it can take to write it.
+SCHEMA_LEASE_SECONDS = SCHEMA_SECONDS + 15.0
+
+#: Seconds one operation of an artifact store may take.
+STORE_SECONDS = 30.0
+
+#: Answers an artifact store in memory keeps; the oldest make room.
+MAX_ARTIFACTS = 10_000
+
+#: Characters of a function's source that a model is shown.
+MAX_SOURCE_CHARS = 40_000
+
+#: Characters of a schema that a model wrote, as JSON.
+MAX_SCHEMA_CHARS = 100_000
+
+#: How deep it may nest.
+MAX_SCHEMA_DEPTH = 32
+
+#: Characters of one description that a model wrote.
+MAX_DESCRIPTION_CHARS = 2_000
 
 
 @dataclass(frozen=True, slots=True)

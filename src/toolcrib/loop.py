@@ -169,7 +169,7 @@ class _Run:
         """Set `reply`, or `error` when the engine has none."""
         self.reply, heard = None, ""
         try:
-            await _prepare(self.tools)
+            await self.tools.prepare()
             async with aclosing(self._pieces()) as pieces:
                 async for piece in pieces:
                     if isinstance(piece, Reply):
@@ -342,12 +342,6 @@ class _Feed:
 
 async def _once(reply: Awaitable[object]) -> AsyncGenerator[object, None]:
     yield await reply
-
-
-async def _prepare(tools: Toolset) -> None:
-    unread = tools.cached("loop.unread_schemas", lambda: [tool for tool in tools if tool.mode != "signature"])
-    for tool in unread:
-        await tool.prepare()
 
 
 def _with_ids(reply: Reply, prefix: str) -> Reply:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from toolcrib.tools import Tool
     from toolcrib.toolset import Toolset
 
-__all__ = ["Engine", "Executor", "ExternalToolClient", "Format", "StreamingEngine", "ToolProvider"]
+__all__ = ["ArtifactStore", "Engine", "Executor", "ExternalToolClient", "Format", "StreamingEngine", "ToolProvider"]
 
 
 @runtime_checkable
@@ -64,7 +64,8 @@ class Engine(Protocol):
 
     One whose provider runs tools of its own says so in a `native_tools`, a frozenset of NativeTool. Those
     an agent wants of them are then passed to `acomplete` and `astream` as the keyword `native_tools`, a
-    sequence; there is no such keyword when there are none.
+    sequence; there is no such keyword when there are none. One whose words can be held to JSON has a true
+    `answers_json`, and is passed the keyword `answer_schema`, a JSON Schema, where JSON is wanted.
     """
 
     @property
@@ -95,4 +96,21 @@ class Executor(Protocol):
 
     async def run(self, tool: Tool, arguments: Mapping[str, Any], call: ToolCall) -> Any:
         """Return what the tool returned, or raise what it raised."""
+        ...
+
+
+class ArtifactStore(Protocol):
+    """Where schemas that a model wrote are kept between processes; the methods may be async.
+
+    Two more methods are used where there are any. `claim(key, seconds) -> bool` is true for one caller at a
+    time, who then writes what belongs to the key, and expires after so many seconds; `release(key)` ends
+    the claim earlier. With them, processes that start together ask a model once and not once each.
+    """
+
+    def get(self, key: str) -> Any:
+        """Return the JSON value kept under a key, or None."""
+        ...
+
+    def put(self, key: str, value: Any) -> Any:
+        """Keep a JSON value under a key, in place of any other."""
         ...

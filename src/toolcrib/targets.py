@@ -54,7 +54,7 @@ class TargetKind(NamedTuple):
     load: Callable[[str], Iterable[Any]]
 
 
-def resolve(target: str) -> Toolset:
+def resolve(target: str, make: Callable[[Any], Tool] | None = None) -> Toolset:
     """Return the tools a target names.
 
     A file or module gives what it lists in `TOOLS`, else in `__all__`, else every public function,
@@ -66,6 +66,7 @@ def resolve(target: str) -> Toolset:
             `builtin:web` or `builtin:files=notes`; a folder of skills; an OpenAPI document; a JSON file that holds
             `mcpServers`; the URL of an MCP server or of a tool gateway, with `mcp+` or `gateway+` before it or told by
             its path or by asking, which is sent the environment's `TOOLCRIB_TOKEN`, if there is one.
+        make: What makes a tool of a plain function; None reads its signature.
 
     Raises:
         TargetError: There is no such thing, it cannot be loaded, or it holds no tools.
@@ -75,7 +76,7 @@ def resolve(target: str) -> Toolset:
         forms = ", ".join(kind.form for kind in KINDS)
         raise TargetError(f"{target!r} names no tools: write one of {forms}")
     entries = list(kind.load(target))
-    tools = _toolset(entries, without_login(target))
+    tools = _toolset(entries, without_login(target), make)
     for entry in entries:
         if isinstance(entry, _McpServers):
             entry.on_change = tools.refresh
@@ -277,12 +278,12 @@ def _bound_names(tree: ast.AST) -> Iterator[str]:
             waiting.extend(ast.iter_child_nodes(node))
 
 
-def _toolset(entries: Iterable[Any], target: str) -> Toolset:
+def _toolset(entries: Iterable[Any], target: str, make: Callable[[Any], Tool] | None) -> Toolset:
     parts: list[Toolset] = []
     problems: list[str] = []
     for entry in entries:
         try:
-            parts.append(_part(entry))
+            parts.append(_part(entry, make))
         except ToolSignatureError as error:
             problems.append(f"{getattr(entry, '__name__', type(entry).__name__)} is left out: {error}")
         except MissingExtraError:
@@ -304,7 +305,10 @@ _WHAT_IS_TAKEN = (
 )
 
 
-def _part(entry: Any) -> Toolset:
+def _part(entry: Any, make: Callable[[Any], Tool] | None) -> Toolset:
+    listed: list[Any] = cast("list[Any]", entry) if isinstance(entry, list) else [entry]
+    if make is not None and len(listed) == 1 and inspect.isfunction(listed[0]) and not hasattr(listed[0], "__tool__"):
+        return Toolset([make(listed[0])])
     _check_parameters(entry)
     part = Toolset([entry])
     # Annotations are read late, and a tool whose annotations mean nothing can be left out only now.

@@ -11,20 +11,24 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar, overload
 
 from toolcrib._callables import doc_of, first_parameter, is_async, name_of
-from toolcrib._options import check_options, copied
+from toolcrib._marks import NoInstance, mark, tool_on
+from toolcrib._options import check_mode, check_options, copied
 from toolcrib._portal import off_loop, portal
 from toolcrib._xml import Element
 from toolcrib.arguments import FunctionReader, Reader, SchemaReader
 from toolcrib.errors import ToolcribWarning, ToolExecutionError, ToolSignatureError, warn
 from toolcrib.schema.docstring import Docstring
 from toolcrib.schema.docstring import parse as parse_docstring
+from toolcrib.schema.inferred import Question, SchemaPart, asked_signature, composed, stated
+from toolcrib.schema.inquiry import Inquiry
 from toolcrib.schema.jsonschema import closed, object_schema
-from toolcrib.schema.parameters import declared_hints, merged, parameters_of, schema_of
+from toolcrib.schema.parameters import check_callable, declared_hints, merged, parameters_of, schema_of, untellable
+from toolcrib.schema.pinned import pinned
 from toolcrib.schema.signature import Shape, Signature, context_of, read_signature, shape_of
 from toolcrib.types import Effect, ToolContext, ToolParameter
 
 if TYPE_CHECKING:
-    from toolcrib.protocols import Executor
+    from toolcrib.protocols import ArtifactStore, Engine, Executor
 
 __all__ = ["Mode", "Tool", "tool", "tool_from_function"]
 
@@ -44,7 +48,10 @@ class Tool:
         description: What it does; by default the docstring up to its first section.
         parameters: A JSON Schema of the arguments, kept verbatim, or a list of ToolParameter, which adds an
             author's facts to a function's signature and stands alone where there is none to read.
-        mode: Where the schema comes from: only `"signature"` reads no model.
+        mode: Where the schema comes from: `"signature"`; `"hybrid"`, with descriptions by a model that reads the
+            function's source; or `"llm"`, with types by it as well. The model is asked once, on first use.
+        schema_llm: That model: an engine, or a callable `prompt -> dict | str`; unused by `"signature"`.
+        store: Where its answers are kept; by default in this process.
         strict: Whether objects are closed and providers are asked to enforce the schema.
         returns_envelope: Whether the value is an agent's Envelope; `as_tool()` of an agent sets it.
         timeout: Seconds one call may run, in place of `Limits.deadline`.
@@ -56,8 +63,14 @@ class Tool:
     Raises:
         ToolSignatureError: The function cannot be called by keyword, or the schema is not of an object.
         ToolNameError: There is no usable name.
-        ValueError: An unknown mode or effect, or a timeout that is no number of seconds.
+        ValueError: An unknown mode or effect, a mode without its model or not fit for the tool, or a timeout that
+            is no number of seconds.
     """
+
+    #: What only tools have whose schema a model writes.
+    schema_llm: Engine | Callable[[str], Any] | None = None
+    store: ArtifactStore | None = None
+    inquiry: Inquiry | None = None
 
     def __init__(
         self,
@@ -67,6 +80,8 @@ class Tool:
         description: str | None = None,
         parameters: _Parameters | None = None,
         mode: Mode = "signature",
+        schema_llm: Engine | Callable[[str], Any] | None = None,
+        store: ArtifactStore | None = None,
         strict: bool = False,
         returns_envelope: bool = False,
         timeout: float | None = None,
@@ -75,11 +90,13 @@ class Tool:
         thread: bool = True,
         validate: bool = True,
     ) -> None:
-        if mode != "signature":
-            raise ValueError(f"mode must be 'signature', not {mode!r}")
         given = copied(parameters)
         name = name_of(func) if name is None else name
         check_options(name, effect, timeout)
+        if mode != "signature":
+            check_mode(mode, effect, schema_llm, func, given)
+            inquiry = Inquiry(lambda: self._question, schema_llm, store)
+            self.__dict__.update(schema_llm=schema_llm, store=store, inquiry=inquiry)
         if isinstance(given, dict):
             object_schema(given)
         self.__dict__.update(
@@ -143,7 +160,7 @@ class Tool:
         Raises:
             ToolSignatureError: It is none of these, or cannot be called by keyword.
         """
-        found = _tool_in(fn)
+        found = tool_on(Tool, fn)
         if found is None and callable(getattr(fn, "as_tool", None)) and not isinstance(fn, type):
             found = fn.as_tool()
         if found is not None:
@@ -174,15 +191,8 @@ class Tool:
             strict: Whether objects are closed and providers are asked to enforce the schema.
             returns_envelope: Whether the value is an agent's Envelope.
         """
-        return cls(
-            func,
-            name=name,
-            description=description,
-            parameters=parameters,
-            strict=strict,
-            returns_envelope=returns_envelope,
-            **options,
-        )
+        options.update(strict=strict, returns_envelope=returns_envelope)
+        return cls(func, name=name, description=description, parameters=parameters, **options)
 
     def replace(self, **changes: Any) -> Tool:
         """Return the same tool but for the changes; a verbatim schema stays verbatim.
@@ -194,7 +204,7 @@ class Tool:
             TypeError: An option that does not exist.
             ValueError: An unknown effect, or a timeout that is no number of seconds.
         """
-        if changes.keys() - _REPLACEABLE:
+        if changes.keys() - _REPLACEABLE or (self.inquiry is not None and changes.keys() & _ASKED_ABOUT):
             return self._rebuilt(changes)
         changed = object.__new__(type(self))
         changed.__dict__.update({key: value for key, value in self.__dict__.items() if key not in _FORGOTTEN})
@@ -213,7 +223,7 @@ class Tool:
             "name": self.name,
             "description": self._given_description,
             "parameters": self._given_parameters,
-            **{key: getattr(self, key) for key in _OPTIONS},
+            **{key: getattr(self, key) for key in (*_ASKED, *_OPTIONS)},
             **{key: value for key, value in changes.items() if key not in _ORIGIN},
         }
         rebuilt = type(self)(options.pop("func"), **options)
@@ -225,7 +235,9 @@ class Tool:
     @functools.cached_property
     def description(self) -> str:
         """What the tool does, in its author's words."""
-        return self._docstring.prose if self._given_description is None else self._given_description
+        if self._given_description is not None:
+            return self._given_description
+        return self._docstring.prose if self.inquiry is None else self.inquiry.now().inferred.description
 
     @functools.cached_property
     def input_schema(self) -> dict[str, Any]:
@@ -234,6 +246,8 @@ class Tool:
 
     @property
     def _open_schema(self) -> dict[str, Any]:
+        if self.inquiry is not None:
+            return self.inquiry.now().inferred.schema
         given = self._given_parameters
         if isinstance(given, dict):
             return object_schema(given)
@@ -255,6 +269,17 @@ class Tool:
         """Return name, description, parameters (JSON Schema) and strict."""
         shown = {"name": self.name, "description": self.description, "parameters": self.input_schema}
         return {**shown, "strict": self.strict}
+
+    def explain(self) -> list[SchemaPart]:
+        """Return where each part of the description and the schema came from, and what it overrode."""
+        if self._shape is None:
+            return stated(self.description, self.input_schema)
+        inferred = composed(self._question) if self.inquiry is None else self.inquiry.now().inferred
+        return list(inferred.parts)
+
+    def pin(self) -> str:
+        """Return the tool as Python code, with its schema as a literal: to review, to keep, and free of any model."""
+        return pinned(self)
 
     def build_prompt(self) -> str:
         """Return the tool as an XML element for a system prompt."""
@@ -295,6 +320,8 @@ class Tool:
         Raises:
             ToolArgumentError: The arguments do not fit.
         """
+        if self.inquiry is not None:
+            await self.prepare()
         arguments = self.read(arguments)
         if self.is_async or not self.thread:
             value = self.invoke(arguments)
@@ -321,6 +348,8 @@ class Tool:
 
     async def prepare(self) -> None:
         """Make the schema ready, so that nothing that follows blocks."""
+        if self.inquiry is not None:
+            await self.inquiry.ready()
         _ = self.input_schema
 
     @functools.cached_property
@@ -345,6 +374,8 @@ class Tool:
 
     @functools.cached_property
     def _signature(self) -> Signature | None:
+        if self.inquiry is not None:
+            return asked_signature(self.func, self.mode, self._facts)
         return None if self.func is None else read_signature(self.func)
 
     @functools.cached_property
@@ -367,48 +398,42 @@ class Tool:
         if isinstance(self._given_parameters, dict):
             return None
         signature = self._signature
-        return None if signature is not None and signature.takes_any and self._facts else signature
+        listed = signature is not None and signature.takes_any and self._facts and self.inquiry is None
+        return None if listed else signature
+
+    @property
+    def _question(self) -> Question:
+        read: Any = (self.func, self._signature, self._shape, self._docstring, self._facts)
+        return Question(self.name, self._given_description, self.mode, self.strict, *read)
 
     @functools.cached_property
     def _reader(self) -> Reader:
-        shape = self._shape
+        shape = self._shape if self.inquiry is None else self.inquiry.now().inferred.shape
         if shape is None:
             return SchemaReader(self.name, self.input_schema, validate=self.validate)
         return FunctionReader(self.name, self.input_schema, shape.core, colons_tell=shape.colons_tell)
 
     def _check_signature(self) -> None:
         signature = self._signature_in_use
-        if signature is None:
-            return
-        taken = {p.name for p in signature.parameters} if self._facts else ()
-        if strangers := [p.name for p in self._facts if p.name not in taken]:
-            raise ToolSignatureError(f"{self.name} takes no parameter {strangers[0]!r}, which parameters= describes")
-        if signature.positional_only:
-            names = ", ".join(signature.positional_only)
-            raise ToolSignatureError(f"{self.name} takes {names} by position only, but models call by name")
-        for problem in self._signature_problems():
-            warn(problem)
+        if signature is not None:
+            if self._facts or signature.positional_only:
+                check_callable(self.name, signature, self._facts)
+            for problem in self._signature_problems():
+                warn(problem)
 
     def _signature_problems(self) -> list[str]:
         signature = self._signature_in_use
-        if signature is None:
+        if signature is None or self.mode == "llm":  # a model tells the types, and lists what is in `**kwargs`
             return []
-        known = {p.name for p in self._facts}
-        unhinted = [
-            f"parameter {name!r} of {self.name} is required and has no type hint: annotate it, or models get no type"
-            for name in signature.unhinted
-            if name not in known
-        ]
-        return unhinted + [
-            f"{self.name} takes {name}, which no schema can list: name its parameters, or use Tool.from_schema"
-            for name in signature.variadic
-        ]
+        return untellable(self.name, signature, self._facts)
 
 
-_OPTIONS = ("mode", "strict", "returns_envelope", "timeout", "effect", "executor", "thread", "validate")
+_ASKED_ABOUT = frozenset({"description", "effect", "strict"})
+_ASKED = ("mode", "schema_llm", "store")
+_OPTIONS = ("strict", "returns_envelope", "timeout", "effect", "executor", "thread", "validate")
 _ORIGIN = ("origin", "original_name", "output_schema")
 #: What can change without reading the function again.
-_REPLACEABLE = frozenset({"name", "description", *_OPTIONS, *_ORIGIN} - {"mode"})
+_REPLACEABLE = frozenset({"name", "description", *_OPTIONS, *_ORIGIN})
 _FORGOTTEN = frozenset({"_reader", "read", "_callable"})  # cached values that know the name
 
 
@@ -432,6 +457,8 @@ def tool(func: _Function | None = None, /, **options: Any) -> _Function | Callab
     Raises:
         ToolSignatureError: A parameter is variadic, or required and without a type hint.
     """
+    if options.get("mode", "signature") != "signature":
+        raise ValueError("@tool reads no model, since it runs at import; use Tool(func, mode=...)")
     if func is None:
         return lambda func: _marked(func, options)
     return _marked(func, options)
@@ -447,7 +474,7 @@ def tool_from_function(func: Callable[..., Any], **options: Any) -> Tool:
     Raises:
         ToolSignatureError: A parameter is variadic, or required and without a type hint.
     """
-    found = _tool_in(func)
+    found = tool_on(Tool, func)
     if found is not None:
         return found.replace(**options) if options else found
     if not callable(func):
@@ -462,37 +489,9 @@ def tool_from_function(func: Callable[..., Any], **options: Any) -> Tool:
 
 def _marked(func: _Function, options: dict[str, Any]) -> _Function:
     of_instance = first_parameter(func) in ("self", "cls")
-    made = tool_from_function(types.MethodType(func, _NoInstance()) if of_instance else func, **options)
-    marks: dict[str, Any] = {"__tool__": made, "__tool_is_async__": made.is_async}
-    try:
-        definition = made.definition()
-        strict = definition.pop("strict")
-        marks["__tool_spec__"] = {"type": "function", "function": definition | ({"strict": True} if strict else {})}
-    except ToolSignatureError as error:
-        if not isinstance(error.__cause__, NameError):  # a hint whose class comes later in the module
-            raise
-    for mark, value in marks.items():
-        setattr(func, mark, value)
+    made = tool_from_function(types.MethodType(func, NoInstance()) if of_instance else func, **options)
+    mark(func, made)
     return func
-
-
-class _NoInstance:
-    """Stands where an instance will: lets a method's signature be read before there is one."""
-
-    def __getattr__(self, name: str) -> NoReturn:
-        raise ToolExecutionError("a method was called as a tool without its instance; pass instance.method")
-
-
-def _tool_in(fn: Any) -> Tool | None:
-    """Return the Tool that something already is, or carries from `@tool`."""
-    if isinstance(fn, Tool):
-        return fn
-    carried = getattr(fn, "__tool__", None) if callable(fn) else None
-    if not isinstance(carried, Tool):
-        return None
-    if carried.func is fn or getattr(carried.func, "__func__", None) is fn:
-        return carried
-    return carried.replace(func=fn)  # a method of an instance, or a decorator around the function
 
 
 async def _awaited(value: Awaitable[Any]) -> Any:

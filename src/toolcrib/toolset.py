@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import difflib
 import fnmatch
 import functools
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypeVar, 
 
 from toolcrib.entries import Said, Walk, cut, identity, settled_entries
 from toolcrib.errors import ToolNameError, ToolNotFoundError, warn
-from toolcrib.limits import MAX_NAME_CHARS
+from toolcrib.limits import DEFAULT_LIMITS, MAX_NAME_CHARS
 from toolcrib.tools import Tool
 
 if TYPE_CHECKING:
@@ -145,6 +146,24 @@ class Toolset:
     def said(self) -> tuple[Said, ...]:
         """What its providers say, each with the functions of the tools it is about."""
         return self._snapshot.said
+
+    async def prepare(self) -> None:
+        """Make every schema ready that a model writes, some at a time, so that nothing that follows blocks."""
+        unread = self.cached("unread schemas", lambda: [tool for tool in self if tool.mode != "signature"])
+        if not unread:
+            return
+        places = asyncio.Semaphore((self.limits or DEFAULT_LIMITS).max_parallel)
+
+        async def prepare(tool: Tool) -> None:
+            async with places:
+                await tool.prepare()
+
+        tasks = [asyncio.create_task(prepare(tool)) for tool in unread]
+        try:
+            await asyncio.gather(*tasks)
+        finally:
+            for task in tasks:
+                task.cancel()
 
     def cached(self, key: Hashable, make: Callable[[], T]) -> T:
         """Return what `make` returned the first time for this key; forgotten when the tools change.

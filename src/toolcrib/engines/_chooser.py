@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from toolcrib.engines._asked import first_clause, is_grounded, only_asked, rest_of
 from toolcrib.engines._conversation import Conversation, Done, Exchange, cut, turn
 from toolcrib.engines._examples import example_arguments, resolved
-from toolcrib.engines._grammar import arguments_grammar, choice_grammar
+from toolcrib.engines._grammar import answer_grammar, arguments_grammar, choice_grammar
 from toolcrib.engines._llama import PromptTooLongError, StoppedError
 from toolcrib.errors import EngineError
 
@@ -35,6 +35,7 @@ _CHAT = ("Hello!", "What do you think about love?", "Who built the pyramids?", "
 _RELUCTANCE = 1.0
 _ARGUMENT_TOKENS = 400
 _ANSWER_TOKENS = 400
+_JSON_TOKENS = 700
 _SHORT_SYSTEM = 400  # characters of a system prompt that may take part in choosing
 _HEAD = '<|im_start|>assistant\n{"tool": '
 _NO_BIAS: MappingProxyType[str, float] = MappingProxyType({})
@@ -271,17 +272,28 @@ def _after(exchange: Exchange, done: Done, count: int, room: _Room) -> str:
 # -- the words
 
 
-def word_answer(llama: Llama, conversation: Conversation, on_text: Callable[[str], None] | None) -> Completion:
+def word_answer(
+    llama: Llama,
+    conversation: Conversation,
+    on_text: Callable[[str], None] | None,
+    schema: Mapping[str, Any] | None = None,
+) -> Completion:
     """Return the model's answer in words.
 
     Args:
         llama: The model.
         conversation: What was said and done.
         on_text: Told each piece as it comes.
+        schema: What JSON the answer is to be; None for words.
 
     Raises:
         PromptTooLongError: The request does not fit the context.
     """
+    if schema is not None:
+        grammar = answer_grammar(schema)
+        return _in_some_room(
+            lambda room: llama.complete(_wording_prompt(conversation, room), _JSON_TOKENS, grammar=grammar)
+        )
     return _in_some_room(
         lambda room: llama.complete(_wording_prompt(conversation, room), _ANSWER_TOKENS, on_text=on_text)
     )

@@ -42,22 +42,32 @@ class Exchange:
         tools: What it may call.
         native_tools: The provider's own tools it may use.
         file_stores: Where file search looks.
+        as_json: Whether the provider is to hold the model to JSON.
     """
 
     def __init__(
-        self, model: Model, tools: Toolset, native_tools: Sequence[NativeTool] = (), file_stores: Sequence[str] = ()
+        self,
+        model: Model,
+        tools: Toolset,
+        native_tools: Sequence[NativeTool] = (),
+        file_stores: Sequence[str] = (),
+        *,
+        as_json: bool = False,
     ) -> None:
         self._model = model
         self._wire = Wire(model.system, tools)
         self._native = definitions(combinable(model, native_tools) if len(tools) else native_tools, file_stores)
         self._response: ModelResponse | None = None
         self._pauses = 0
+        self._as_json = as_json
 
     def parameters(self) -> ModelRequestParameters:
         """Return the tools, under their wire names and with the schemas of the provider's dialect, and its own."""
         from pydantic_ai.models import ModelRequestParameters
 
-        return ModelRequestParameters(function_tools=self._wire.definitions(), native_tools=self._native)
+        made = ModelRequestParameters(function_tools=self._wire.definitions(), native_tools=self._native)
+        # "prompted" is JSON without a schema, which no provider's strict mode can have for any schema there is.
+        return replace(made, output_mode="prompted", prompted_output_template=False) if self._as_json else made
 
     # -- going out
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = ["arguments_grammar", "choice_grammar", "literal"]
+__all__ = ["answer_grammar", "arguments_grammar", "choice_grammar", "literal"]
 
 _LONGEST_TEXT = 160  # characters; a small model may never close a string that has no end
 _LONGEST_LIST = 16
@@ -31,6 +31,15 @@ def choice_grammar(names: Iterable[str]) -> str:
     return "root ::= " + " | ".join(literal(json.dumps(name, ensure_ascii=False)[1:]) for name in names)
 
 
+def answer_grammar(schema: Mapping[str, Any]) -> str:
+    """Return the grammar of an answer in JSON.
+
+    Args:
+        schema: Its schema.
+    """
+    return "%llguidance {}\nstart: %json " + json.dumps({**_bounded(schema), "x-guidance": _SPACING})
+
+
 def arguments_grammar(schema: Mapping[str, Any]) -> str:
     """Return the grammar of a tool's arguments and of the brace that closes the call around them.
 
@@ -40,10 +49,12 @@ def arguments_grammar(schema: Mapping[str, Any]) -> str:
     Args:
         schema: The tool's input schema; what the grammar cannot hold is left to validation.
     """
-    spacing = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
     bounded = cast("dict[str, Any]", _bounded(schema))
     bounded.setdefault("additionalProperties", False)
-    return '%llguidance {}\nstart: args "}"\nargs: %json ' + json.dumps({**bounded, "x-guidance": spacing})
+    return '%llguidance {}\nstart: args "}"\nargs: %json ' + json.dumps({**bounded, "x-guidance": _SPACING})
+
+
+_SPACING = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
 
 
 def _bounded(schema: Any) -> Any:

@@ -122,8 +122,21 @@ class LLMEngine:
         server = f", base_url={_without_login(self._base_url)!r}" if self._base_url else ""
         return f"LLMEngine({self._name!r}{server})"
 
+    @cached_property
+    def answers_json(self) -> bool:
+        """Whether its provider can hold it to JSON."""
+        try:
+            return self._models.first.profile.get("supports_json_object_output", False)
+        except NotImplementedError:  # one that only passes on to others
+            return False
+
     async def acomplete(
-        self, messages: Sequence[Message], tools: Toolset, *, native_tools: Sequence[NativeTool] = ()
+        self,
+        messages: Sequence[Message],
+        tools: Toolset,
+        *,
+        native_tools: Sequence[NativeTool] = (),
+        answer_schema: Mapping[str, Any] | None = None,
     ) -> Reply:
         """Return the model's next message.
 
@@ -131,6 +144,7 @@ class LLMEngine:
             messages: The conversation.
             tools: What the model may call.
             native_tools: What it may use at its provider.
+            answer_schema: What JSON is wanted; its words are then a JSON object, of whatever shape it was told.
 
         Raises:
             EngineError: The model could not be reached, refused, or answered nothing that can be used.
@@ -139,7 +153,13 @@ class LLMEngine:
 
         with self._errors():
             async with self._models.opened() as model:
-                exchange = Exchange(model, tools, native_tools, self._file_stores)
+                exchange = Exchange(
+                    model,
+                    tools,
+                    native_tools,
+                    self._file_stores,
+                    as_json=answer_schema is not None and self.answers_json,
+                )
                 while not exchange.complete:
                     response = await model_request(
                         model,

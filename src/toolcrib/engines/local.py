@@ -16,7 +16,7 @@ from toolcrib.errors import EngineError
 from toolcrib.types import Message, Reply, ToolCall, Usage
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Sequence
+    from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 
     from toolcrib.engines._llama import Completion, Llama
     from toolcrib.engines._weights import OnDownload
@@ -61,19 +61,24 @@ class LocalEngine:
         """The model's name."""
         return self._model
 
-    async def acomplete(self, messages: Sequence[Message], tools: Toolset) -> Reply:
+    answers_json = True
+
+    async def acomplete(
+        self, messages: Sequence[Message], tools: Toolset, *, answer_schema: Mapping[str, Any] | None = None
+    ) -> Reply:
         """Return the model's next message: one call, or words. Cancelling it ends the computation.
 
         Args:
             messages: The conversation. What does not fit the model's context is left out, oldest first.
             tools: The tools on offer.
+            answer_schema: What JSON is wanted in place of words; without tools.
 
         Raises:
             WeightsError: The weights could not be had.
             MissingExtraError: The `local` extra is not installed.
             EngineError: The model failed, or the request and the tools do not fit its context.
         """
-        return await self._reply(messages, tools, None)
+        return await self._reply(messages, tools, None, answer_schema)
 
     async def astream(self, messages: Sequence[Message], tools: Toolset) -> AsyncGenerator[str | Reply]:
         """Yield the words as they come and, last, the whole Reply.
@@ -95,14 +100,20 @@ class LocalEngine:
             reply.cancel()
             await asyncio.gather(reply, return_exceptions=True)
 
-    async def _reply(self, messages: Sequence[Message], tools: Toolset, say: Callable[[str], None] | None) -> Reply:
+    async def _reply(
+        self,
+        messages: Sequence[Message],
+        tools: Toolset,
+        say: Callable[[str], None] | None,
+        answer_schema: Mapping[str, Any] | None = None,
+    ) -> Reply:
         llama = shared(self._source, self._threads)
         stop = threading.Event()
         turn = _Turn(llama, self._model, say)
 
         def run() -> Reply:
             llama.ready(self._on_download)
-            return turn.reply(messages, tools)
+            return turn.reply(messages, tools, answer_schema)
 
         try:
             return await asyncio.wrap_future(llama.submit(run, stop))
@@ -124,14 +135,16 @@ class _Turn:
         self._say = say
         self._usage = Usage()
 
-    def reply(self, messages: Sequence[Message], tools: Toolset) -> Reply:
+    def reply(
+        self, messages: Sequence[Message], tools: Toolset, answer_schema: Mapping[str, Any] | None = None
+    ) -> Reply:
         conversation = read(messages)
         if len(tools) and (wanted := self._chooser().next_call(conversation, tools)):
             call = ToolCall(f"call_{uuid4().hex[:12]}", wanted.name, wanted.arguments)
             return self._made("", (call,))
         if self._model == "local:135m" and conversation.now.calls:
             return self._made(self._told(stated(conversation)))
-        completion = word_answer(self._llama, conversation, self._say)
+        completion = word_answer(self._llama, conversation, self._say, answer_schema)
         self._spent(completion)
         return self._made(completion.text.strip())
 

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
-from typing import Any, Literal, Union, cast
+from typing import TYPE_CHECKING, Any, Literal, Union, cast
 
 from pydantic_core import to_json
 
+from toolcrib.errors import ToolSignatureError
 from toolcrib.schema._walk import as_schema, members, names, properties_of, resolve
 from toolcrib.types import ToolParameter
 
-__all__ = ["declared_hints", "merged", "parameters_of", "schema_of", "type_text"]
+if TYPE_CHECKING:
+    from toolcrib.schema.signature import Signature
+
+__all__ = ["check_callable", "declared_hints", "merged", "parameters_of", "schema_of", "type_text", "untellable"]
 
 _WORDS = {
     "string": "str",
@@ -103,6 +107,37 @@ def _parameter(name: str, node: Any, root: Mapping[str, Any], fact: ToolParamete
         source=fact.source if fact else "all",
         display_name=fact.display_name if fact else None,
     )
+
+
+# -- what no model can be told
+
+
+def check_callable(name: str, signature: Signature, facts: Sequence[ToolParameter]) -> None:
+    """Refuse a function that cannot be called by keyword, or has not the parameters its author describes.
+
+    Raises:
+        ToolSignatureError: It is such a function.
+    """
+    taken = {p.name for p in signature.parameters} if facts else ()
+    if strangers := [p.name for p in facts if p.name not in taken]:
+        raise ToolSignatureError(f"{name} takes no parameter {strangers[0]!r}, which parameters= describes")
+    if signature.positional_only:
+        names = ", ".join(signature.positional_only)
+        raise ToolSignatureError(f"{name} takes {names} by position only, but models call by name")
+
+
+def untellable(name: str, signature: Signature, facts: Iterable[ToolParameter]) -> list[str]:
+    """Return what of a function's parameters a model is told nothing about: no type, or not even a name."""
+    known = {p.name for p in facts}
+    unhinted = [
+        f"parameter {one!r} of {name} is required and has no type hint: annotate it, or models get no type"
+        for one in signature.unhinted
+        if one not in known
+    ]
+    return unhinted + [
+        f"{name} takes {stars}, which no schema can list: name its parameters, or use Tool.from_schema"
+        for stars in signature.variadic
+    ]
 
 
 # -- words to schema

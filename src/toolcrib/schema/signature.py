@@ -13,7 +13,7 @@ import inspect
 import sys
 import types
 import typing
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Union, cast, get_args, get_origin
 
 from pydantic_core import to_jsonable_python
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from pydantic_core import CoreSchema
 
-__all__ = ["Parameter", "Shape", "Signature", "context_of", "read_signature", "shape_of"]
+__all__ = ["Parameter", "Shape", "Signature", "context_of", "read_signature", "shape_of", "widened"]
 
 _EMPTY = inspect.Parameter.empty
 
@@ -167,6 +167,18 @@ def shape_of(
         if text and name in properties:
             properties[name].setdefault("description", text)
     return shape
+
+
+def widened(shape: Shape, names: Iterable[str]) -> Shape:
+    """Return a shape that also takes parameters of these names, of any type, as `**kwargs` does."""
+    core: Any = shape.core
+    extra = {name: {"type": "typed-dict-field", "schema": {"type": "any"}, "required": False} for name in names}
+    if not extra:
+        return shape
+    typed = core["schema"] if core["type"] == "definitions" else core
+    typed = {**typed, "fields": {**typed["fields"], **extra}}
+    core = {**core, "schema": typed} if core["type"] == "definitions" else typed
+    return shape._replace(core=core, colons_tell=False)
 
 
 def context_of(func: Callable[..., Any]) -> str | None:

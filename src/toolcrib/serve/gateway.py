@@ -150,10 +150,12 @@ class _Gateway:
         self._has_token = has_token
 
     async def list_tools(self, _request: Request) -> Response:
+        await self._toolset.prepare()
         return _json(self._toolset.cached(("gateway", "tools"), lambda: _catalogue(self._toolset)))
 
     async def describe(self, _request: Request) -> Response:
         key = ("gateway", "openapi", self._has_token)
+        await self._toolset.prepare()
         return _json(self._toolset.cached(key, lambda: _description(self._toolset, has_token=self._has_token)))
 
     async def health(self, _request: Request) -> Response:

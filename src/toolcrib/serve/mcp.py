@@ -259,6 +259,7 @@ class _Served:
         return await context.lifespan_context.listen(context, params)
 
     async def list_tools(self, _context: _Context, params: PaginatedRequestParams | None) -> dict[str, Any]:
+        await self.toolset.prepare()
         pages = self.toolset.cached(("mcp", "pages", self._page_size), lambda: _pages(self.toolset, self._page_size))
         cursor = params.cursor if params is not None else None
         if cursor not in pages:
@@ -270,6 +271,7 @@ class _Served:
         return None if tool is None else tool.input_schema
 
     async def call_tool(self, context: _Context, params: CallToolRequestParams) -> dict[str, Any]:
+        await self.toolset.prepare()
         name = definitions(self.toolset).canonical.get(params.name)
         if name is None:
             raise _invalid(_not_found(params.name, self.toolset))
