@@ -34,7 +34,7 @@ from toolcrib.events import (
     ToolStarted,
 )
 from toolcrib.executors.inline import InlineExecutor
-from toolcrib.limits import Limits
+from toolcrib.limits import Limits, ScriptLimits, WallLimits
 from toolcrib.protocols import Engine, Executor, ExternalToolClient, Format, StreamingEngine, ToolProvider
 from toolcrib.sources.skill import BaseSkill
 from toolcrib.tools import Tool, tool, tool_from_function
@@ -69,6 +69,7 @@ if TYPE_CHECKING:
     from toolcrib.executors.trace import TraceExecutor
     from toolcrib.serve.gateway import gateway_app, serve_gateway
     from toolcrib.sources.gateway import ExternalToolProvider, ExternalToolSpec, JsonHttpExternalToolClient
+    from toolcrib.sources.script import ScriptOutcome, ScriptTool
 
     __version__: str
 
@@ -105,6 +106,9 @@ __all__ = [
     "RunFinished",
     "RunMetadata",
     "RunStarted",
+    "ScriptLimits",
+    "ScriptOutcome",
+    "ScriptTool",
     "ScriptedEngine",
     "Secret",
     "StreamingEngine",
@@ -133,6 +137,7 @@ __all__ = [
     "ToolsetChanges",
     "TraceExecutor",
     "Usage",
+    "WallLimits",
     "WeightsError",
     "__version__",
     "acall_tools",
@@ -154,6 +159,8 @@ _LAZY = {
     "LLMEngine": "toolcrib.engines.llm",
     "LocalEngine": "toolcrib.engines.local",
     "RetryExecutor": "toolcrib.executors.retry",
+    "ScriptOutcome": "toolcrib.sources.script",
+    "ScriptTool": "toolcrib.sources.script",
     "ScriptedEngine": "toolcrib.engines.scripted",
     "TraceExecutor": "toolcrib.executors.trace",
     "gateway_app": "toolcrib.serve.gateway",
