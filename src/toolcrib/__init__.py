@@ -21,6 +21,7 @@ from toolcrib.errors import (
     ToolNotFoundError,
     ToolSignatureError,
     ToolTimeoutError,
+    WallError,
     WeightsError,
 )
 from toolcrib.events import (
@@ -65,6 +66,8 @@ if TYPE_CHECKING:
     from toolcrib.engines.local import LocalEngine
     from toolcrib.engines.scripted import ScriptedEngine
     from toolcrib.executors.approval import ApprovalExecutor
+    from toolcrib.executors.bubblewrap import BubblewrapExecutor
+    from toolcrib.executors.process import ProcessExecutor
     from toolcrib.executors.retry import RetryExecutor
     from toolcrib.executors.trace import TraceExecutor
     from toolcrib.serve.gateway import gateway_app, serve_gateway
@@ -77,6 +80,7 @@ __all__ = [
     "Agent",
     "ApprovalExecutor",
     "BaseSkill",
+    "BubblewrapExecutor",
     "Effect",
     "Engine",
     "EngineError",
@@ -99,6 +103,7 @@ __all__ = [
     "ModelReplied",
     "NativeTool",
     "NotSerializableError",
+    "ProcessExecutor",
     "Reply",
     "RetryExecutor",
     "Role",
@@ -137,6 +142,7 @@ __all__ = [
     "ToolsetChanges",
     "TraceExecutor",
     "Usage",
+    "WallError",
     "WallLimits",
     "WeightsError",
     "__version__",
@@ -153,11 +159,13 @@ __all__ = [
 _LAZY = {
     "Agent": "toolcrib.agent",
     "ApprovalExecutor": "toolcrib.executors.approval",
+    "BubblewrapExecutor": "toolcrib.executors.bubblewrap",
     "ExternalToolProvider": "toolcrib.sources.gateway",
     "ExternalToolSpec": "toolcrib.sources.gateway",
     "JsonHttpExternalToolClient": "toolcrib.sources.gateway",
     "LLMEngine": "toolcrib.engines.llm",
     "LocalEngine": "toolcrib.engines.local",
+    "ProcessExecutor": "toolcrib.executors.process",
     "RetryExecutor": "toolcrib.executors.retry",
     "ScriptOutcome": "toolcrib.sources.script",
     "ScriptTool": "toolcrib.sources.script",
