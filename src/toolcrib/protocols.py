@@ -63,7 +63,8 @@ class Engine(Protocol):
 
     One whose provider runs tools of its own says so in a `native_tools`, a frozenset of NativeTool. Those
     an agent wants of them are then passed to `acomplete` and `astream` as the keyword `native_tools`, a
-    sequence; there is no such keyword when there are none.
+    sequence; there is no such keyword when there are none. One of a model without tool calling says so with
+    a `calls_tools` that is False.
     """
 
     @property

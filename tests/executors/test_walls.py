@@ -129,7 +129,8 @@ def test_nothing_gets_out_of_bubblewrap(name, wall, given):
 
 @pytest.mark.parametrize("name", escapes.BROKEN)
 def test_nothing_that_breaks_in_a_process_reaches_this_one(name, processes, given):
-    result, before = tried(processes, escapes.BROKEN[name].replace("/tmp/toolcrib-flood", given["OUTSIDE"])  # noqa: S108  # what it replaces, given)
+    code = escapes.BROKEN[name].replace("/tmp/toolcrib-flood", given["OUTSIDE"])  # noqa: S108  # what it replaces
+    result, before = tried(processes, code, given)
     Path(given["OUTSIDE"]).unlink(missing_ok=True)
     check(result)
     after = tried(processes, "6 * 7", given)[0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, cast
 
@@ -19,7 +19,7 @@ from toolcrib.errors import (
     ToolSignatureError,
 )
 from toolcrib.tools import Tool
-from toolcrib.types import ToolContext, ToolResponse
+from toolcrib.types import ToolContext, ToolParameter, ToolResponse
 
 if TYPE_CHECKING:
     from toolcrib.types import ToolCall
@@ -35,8 +35,8 @@ def check_crosses(tool: Tool) -> None:
         NotSerializableError: A default cannot cross; the message has its path.
     """
     _place(tool)
-    declared = vars(tool).get("_given_parameters")  # which a function's own defaults win over in its schema
-    for parameter in declared if isinstance(declared, tuple) else tool.parameters:
+    declared: Any = vars(tool).get("_given_parameters")  # which a function's own defaults win over in its schema
+    for parameter in cast("Iterable[ToolParameter]", declared if isinstance(declared, tuple) else tool.parameters):
         if bad := first_unsafe(parameter.default, f"{tool.name}.{parameter.name}"):
             raise NotSerializableError(*bad)
 

@@ -289,13 +289,9 @@ def _key(key: Any, path: str) -> str:
     raise _NotJsonError(f"its result cannot leave: {path}: a key is {type(key).__name__}, not text")
 
 
-def _type_of(value: Any) -> Any:
-    return type(value)
-
-
 def _opened(value: Any, path: str) -> Any:
     """Return an object's members, or its text, where it is one of the kinds that have a way as JSON."""
-    kind = _type_of(value)
+    kind: Any = getattr(value, "__class__")  # noqa: B009  # a plain attribute would be of a type that is half known
     if fields := getattr(kind, "__dataclass_fields__", None):
         return {name: getattr(value, name) for name in fields}
     if hasattr(kind, "model_dump"):

@@ -27,10 +27,9 @@ __all__ = ["LACKS", "Interpreter", "check_installed", "explained"]
 
 #: The subset of Python there is, as a model is told.
 LACKS = """\
-It is a subset of Python: no files, network, environment, clock to wait by or third-party packages. Import only
-asyncio, base64, bisect, collections, copy, csv, dataclasses, datetime, decimal, functools, hashlib, itertools, json,
-math, random, re, time, tomllib, typing. Not supported: map and filter (use comprehensions), yield, class inheritance,
-property, classmethod, staticmethod, super, del, Enum, `async for` and `async with`."""
+A subset of Python: no files, network, environment, waiting or packages. Modules: asyncio, base64, bisect, collections,
+copy, csv, dataclasses, datetime, decimal, functools, hashlib, itertools, json, math, random, re, time, tomllib, typing.
+Without: map, filter, yield, inheritance, property, classmethod, staticmethod, super, del, async for, async with."""
 
 _SECONDS_TO_WAIT = 60.0
 _SUSPENSIONS_PER_CALL = 4

@@ -25,10 +25,10 @@ from toolcrib.types import ToolCall, ToolContext
 __all__ = ["ScriptOutcome", "ScriptTool"]
 
 _ABOUT = """\
-Run a Python script that calls the functions below, and get back its last expression, or its variable `result`, and
-what it prints. Make all the calls a task needs in one script, with loops and conditions, and let only the answer come
-out. `async def` functions are awaited, many at once with `asyncio.gather`. A call that fails raises RuntimeError
-(ValueError: arguments that do not fit; TimeoutError; PermissionError: not approved), which the script may catch.
+Run a Python script that calls the functions below; get its last expression, or its variable `result`, and its prints.
+Do a whole task in one script, with loops and conditions, and let only the answer come out. `async def` functions are
+awaited, many at once with asyncio.gather. A failed call raises RuntimeError (ValueError: wrong arguments; TimeoutError;
+PermissionError: not approved), which may be caught.
 """
 _FINDER = 'def find_tools(query: str) -> str: "Get stubs of functions by what they do; look before you call."'
 _CODE = {
@@ -111,6 +111,7 @@ class ScriptTool:
     def as_tools(self) -> list[Tool]:
         """Return `run_script` and, for a large toolset, `find_tools`."""
         run = Tool.from_schema(self.name, self._description(), _CODE, self._run, executor=_Patient())
+        run = run.replace(origin="script")
         if not self._is_large:
             return [run]
         return [run, Tool.from_schema("find_tools", _FIND, _QUERY, self._find, effect="read")]
