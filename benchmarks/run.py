@@ -24,7 +24,7 @@ from pydantic_core import SchemaValidator, ValidationError, core_schema
 from toolcrib import Tool, ToolCall, Toolset, dispatch, formats
 from toolcrib._portal import off_loop
 
-REPEATS = 25
+REPEATS = 40
 SECONDS = 0.02  # of one repeat
 
 
@@ -239,7 +239,7 @@ def build() -> Row:
 
 
 def catalogue() -> list[Row]:
-    """Ten thousand tools: building with schemas, first and second rendering; there is no floor but the bar."""
+    """Ten thousand tools, in processor time: built with schemas, rendered, rendered again; no floor but the bar."""
 
     def function(i: int) -> Callable[..., Any]:
         def tool(city: str, days: int = 3, unit: Literal["c", "f"] = "c") -> str:
@@ -256,20 +256,23 @@ def catalogue() -> list[Row]:
         return tool
 
     functions = [function(i) for i in range(10_000)]
-    gc.collect()
-    started = time.perf_counter()
-    toolset = Toolset([Tool(func) for func in functions])
-    for tool in toolset:
-        _ = tool.input_schema
-    built = time.perf_counter()
-    formats.openai_chat.tools(toolset)
-    first = time.perf_counter()
-    formats.openai_chat.tools(toolset)
-    again = time.perf_counter()
+    best = [float("inf")] * 3
+    for _ in range(5):
+        gc.collect()
+        started = time.process_time()
+        toolset = Toolset([Tool(func) for func in functions])
+        for tool in toolset:
+            _ = tool.input_schema
+        built = time.process_time()
+        formats.openai_chat.tools(toolset)
+        first = time.process_time()
+        formats.openai_chat.tools(toolset)
+        took = (built - started, first - built, time.process_time() - first)
+        best = [min(pair) for pair in zip(best, took, strict=True)]
     return [
-        Row("10,000 tools with schemas (bar: 0.5 s)", 0, (built - started) * 1e6, ""),
-        Row("10,000 definitions, first", 0, (first - built) * 1e6, ""),
-        Row("10,000 definitions, again (bar: 1 ms)", 0, (again - first) * 1e6, ""),
+        Row("10,000 tools with schemas (bar: 0.5 s)", 0, best[0] * 1e6, ""),
+        Row("10,000 definitions, first", 0, best[1] * 1e6, ""),
+        Row("10,000 definitions, again (bar: 1 ms)", 0, best[2] * 1e6, ""),
     ]
 
 

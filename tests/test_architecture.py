@@ -16,7 +16,7 @@ MAP = (SRC.parents[1] / "ARCHITECTURE.md").read_text(encoding="utf-8")
 
 # A room is a file or a folder of src/toolcrib. Each imports only from rows above its own.
 LAYERS = (
-    "errors limits _xml",
+    "errors limits _xml _addresses",
     "_json _secrets",
     "types",
     "events _http _portal _deadline _callables _options _terminal _words",
@@ -40,7 +40,7 @@ LAYERS = (
 ROW = {room: number for number, row in enumerate(LAYERS) for room in row.split()}
 
 # Everything else is optional, or slow to import, and is imported where it is first used.
-AT_MODULE_LEVEL = {*sys.stdlib_module_names, "__future__", "toolcrib", "pydantic_core", "typing_extensions"}
+AT_MODULE_LEVEL = {*sys.stdlib_module_names, "__future__", "toolcrib", "jiter", "pydantic_core", "typing_extensions"}
 ALSO_IN = {"cli": {"typer", "rich"}}
 
 MAX_FILE_LINES = 500

@@ -118,12 +118,12 @@ READERS = pytest.mark.parametrize("tool", [Tool(anything), foreign({"type": "obj
     ],
 )
 def test_a_key_that_stands_twice_is_refused_wherever_and_however_it_is_written(tool, text):
-    assert "twice" in str(refusal(tool, text))
+    assert "duplicate key" in str(refusal(tool, text))
 
 
 @pytest.mark.parametrize("text", ['{"a": 1, "a": 1}', '{"a": 1, "b": "x", "a": 1}', '{"\\u0061": 1, "a": 2}'])
 def test_a_key_that_stands_twice_is_refused_for_plain_signatures_too(text):
-    assert "twice" in str(refusal(Tool(two), text))
+    assert "duplicate key" in str(refusal(Tool(two), text))
 
 
 @pytest.mark.parametrize(
@@ -590,7 +590,7 @@ def test_defaults_of_pydantic_fields_are_filled_in():
     tool = Tool(f)
     assert tool.input_schema["required"] == ["c"]
     assert tool.call('{"c": 1}') == (3, [1], 1)
-    assert "twice" in str(refusal(tool, '{"c": 1, "c": 1}'))
+    assert "duplicate key" in str(refusal(tool, '{"c": 1, "c": 1}'))
     refusal(tool, '{"a": 0, "c": 1}')
 
 
@@ -764,6 +764,6 @@ def test_duplicate_keys_are_found_exactly_when_there_are_any(pairs, escaped):
     if "NaN" in text or "Infinity" in text or "\\ud" in text:
         return
     if duplicate:
-        assert "twice" in str(refusal(Tool(anything), text))
+        assert "duplicate key" in str(refusal(Tool(anything), text))
     else:
         assert Tool(anything).read(text) == value

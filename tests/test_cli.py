@@ -298,7 +298,7 @@ def test_call_has_the_deadline_of_the_tool(command):
         (["add"], "a: required, but missing"),
         (["add", "a=many"], "a: "),
         (["add", "a=2", "c=3"], "c: not a parameter"),
-        (["add", '{"a": 1, "a": 2}'], "stands twice"),
+        (["add", '{"a": 1, "a": 2}'], "duplicate key"),
         (["add", '{"a": 1'], "not valid JSON"),
         (["add", "2"], "'2' is no argument: write name=value"),
     ],

@@ -24,7 +24,7 @@ PRINTS = {
         "timed_out",
         "cannot be shown",
     ],
-    "foreign_schema": ['ok: {"forecast":"rain"', "greater than the maximum of 14", "stands twice"],
+    "foreign_schema": ['ok: {"forecast":"rain"', "greater than the maximum of 14", "duplicate key"],
     "loopback": [],
     "own_engine": ["The answer is 1625.0.", "I can only add."],
     "own_executor": ["denied: Tool 'book_table' was denied", "ok: A table for 3 on Friday"],

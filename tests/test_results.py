@@ -11,7 +11,7 @@ from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from types import MappingProxyType, SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import pytest
@@ -19,6 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, SecretStr
 
+from toolcrib import results
 from toolcrib.errors import (
     NotSerializableError,
     ToolArgumentError,
@@ -28,13 +29,30 @@ from toolcrib.errors import (
     ToolTimeoutError,
 )
 from toolcrib.limits import Limits
-from toolcrib.results import answer_to, clean, failure
+from toolcrib.results import clean
 from toolcrib.types import Envelope, RunError, Secret, ToolResponse
 
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 )
 Pair = namedtuple("Pair", "a b")  # noqa: PYI024  # what old code returns
+
+
+class Told(NamedTuple):
+    """An answer with names for its members."""
+
+    kind: str
+    text: str
+    parts: tuple = ()
+    response: ToolResponse | None = None
+
+
+def answer_to(*args):
+    return Told(*results.answer_to(*args))
+
+
+def failure(*args):
+    return Told(*results.failure(*args))
 
 
 class Colour(enum.Enum):

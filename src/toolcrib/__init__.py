@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from toolcrib.dispatch import acall_tools, call_tools
 from toolcrib.errors import (
+    AuthorizationNeededError,
     EngineError,
     ExternalToolError,
     MissingExtraError,
@@ -71,7 +72,10 @@ if TYPE_CHECKING:
     from toolcrib.executors.retry import RetryExecutor
     from toolcrib.executors.trace import TraceExecutor
     from toolcrib.serve.gateway import gateway_app, serve_gateway
+    from toolcrib.sources.arcade import ArcadeClient
+    from toolcrib.sources.composio import ComposioClient
     from toolcrib.sources.gateway import ExternalToolProvider, ExternalToolSpec, JsonHttpExternalToolClient
+    from toolcrib.sources.pipedream import PipedreamClient
     from toolcrib.sources.script import ScriptOutcome, ScriptTool
 
     __version__: str
@@ -79,8 +83,11 @@ if TYPE_CHECKING:
 __all__ = [
     "Agent",
     "ApprovalExecutor",
+    "ArcadeClient",
+    "AuthorizationNeededError",
     "BaseSkill",
     "BubblewrapExecutor",
+    "ComposioClient",
     "Effect",
     "Engine",
     "EngineError",
@@ -103,6 +110,7 @@ __all__ = [
     "ModelReplied",
     "NativeTool",
     "NotSerializableError",
+    "PipedreamClient",
     "ProcessExecutor",
     "Reply",
     "RetryExecutor",
@@ -159,12 +167,15 @@ __all__ = [
 _LAZY = {
     "Agent": "toolcrib.agent",
     "ApprovalExecutor": "toolcrib.executors.approval",
+    "ArcadeClient": "toolcrib.sources.arcade",
     "BubblewrapExecutor": "toolcrib.executors.bubblewrap",
+    "ComposioClient": "toolcrib.sources.composio",
     "ExternalToolProvider": "toolcrib.sources.gateway",
     "ExternalToolSpec": "toolcrib.sources.gateway",
     "JsonHttpExternalToolClient": "toolcrib.sources.gateway",
     "LLMEngine": "toolcrib.engines.llm",
     "LocalEngine": "toolcrib.engines.local",
+    "PipedreamClient": "toolcrib.sources.pipedream",
     "ProcessExecutor": "toolcrib.executors.process",
     "RetryExecutor": "toolcrib.executors.retry",
     "ScriptOutcome": "toolcrib.sources.script",

@@ -8,13 +8,13 @@ else, which does not validate as it is but does once decoded as JSON, is decoded
 from __future__ import annotations
 
 import functools
-import json
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from math import isfinite
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol, cast
 
-from pydantic_core import CoreSchema, ErrorDetails, SchemaValidator, ValidationError, from_json, to_json
+from jiter import from_json
+from pydantic_core import CoreSchema, ErrorDetails, SchemaValidator, ValidationError, to_json
 
 from toolcrib._json import first_unsafe
 from toolcrib.errors import ToolArgumentError
@@ -80,7 +80,7 @@ class FunctionReader:
             raise
         if self._colons_tell and (arguments.count(":") == len(values) or _colons_explained(arguments, values)):
             return values
-        _check_exactly(self._name, arguments, limits)
+        _exactly(self._name, arguments, limits)
         return values
 
     def _read_mapping(self, arguments: Mapping[str, Any] | None, limits: Limits) -> dict[str, Any]:
@@ -94,7 +94,7 @@ class FunctionReader:
         if inner := _object_in(text):
             return self.read(inner, limits)
         errors = self._details(error)
-        if not any(isinstance(e["input"], str) or not e["loc"] for e in errors):
+        if not [e for e in errors if isinstance(e["input"], str) or not e["loc"]]:
             raise self._refusal(errors)
         arguments = parse(self._name, text, limits)
         return (
@@ -189,18 +189,12 @@ def parse(name: str, text: str, limits: Limits) -> dict[str, Any]:
         _too_long(name, len(text), limits)
     if not text.strip():
         return {}
-    text = _object_in(text) or text
-    try:
-        values = from_json(text, allow_inf_nan=False)
-    except (ValueError, TypeError) as error:  # a TypeError for text that is no Unicode
-        reason = str(error) if isinstance(error, ValueError) else "it has a lone surrogate"
-        raise ToolArgumentError(f"Arguments for '{name}' are not valid JSON: {reason}", (reason,)) from None
+    values = _exactly(name, _object_in(text) or text, limits)
     if not isinstance(values, dict):
         kind = _KINDS.get(type(values).__name__, "number")
         raise ToolArgumentError(
             f"Arguments for '{name}' must be a JSON object, not {kind}", (f"not an object: {kind}",)
         )
-    _check_exactly(name, text, limits, values)
     return cast("dict[str, Any]", values)
 
 
@@ -255,24 +249,39 @@ def _excess(value: Any, room: int) -> str | None:
     return next((problem for item in items if (problem := _excess(item, room - 1))), None)
 
 
-def _check_exactly(name: str, text: str, limits: Limits, values: Any = None) -> None:
-    """Refuse what the parser lets through: keys that stand twice, infinities, excess depth.
-
-    Each member owns one colon and parsing drops duplicates, so writing the parsed data again tells
-    whether any was dropped; only an escaped colon could hide that, and then every key is looked at.
-    """
+def _exactly(name: str, text: str, limits: Limits) -> Any:
+    """Return what a text holds; lax parsers let through keys that stand twice, infinities, any depth."""
     try:
-        values = from_json(text, allow_inf_nan=False) if values is None else values
-        written = to_json(values, inf_nan_mode="constants")
-        if written.count(b":") != text.count(":") or "\\u003" in text:
-            _STRICT.decode(text)
-        if b"Infinity" in written and first_unsafe(values, ""):  # it may as well stand in a string
-            raise ValueError("a number is too large")  # noqa: TRY301  # the message is given below, once
-    except (ValueError, RecursionError) as error:
-        raise ToolArgumentError(f"Arguments for '{name}' are not valid JSON: {error}", (str(error),)) from None
+        values = _strict(text)
+    except ValueError as error:
+        reason = _cut(str(error), 300)
+        raise ToolArgumentError(f"Arguments for '{name}' are not valid JSON: {reason}", (reason,)) from None
     if text.count("{") + text.count("[") > limits.max_argument_depth and _depth(values) > limits.max_argument_depth:
         problem = f"nested deeper than {limits.max_argument_depth} levels"
         raise ToolArgumentError(f"Arguments for '{name}' are {problem}", (problem,))
+    return values
+
+
+def _strict(text: str) -> Any:
+    """Return the JSON value in `text`.
+
+    Raises:
+        ValueError: It is malformed, or holds a key twice or a number JSON has not.
+    """
+    try:
+        data = text.encode()
+    except UnicodeEncodeError:
+        raise ValueError("it has a lone surrogate") from None
+    values = from_json(data, allow_inf_nan=False, catch_duplicate_keys=True)
+    plain = data.translate(_PLAIN_NUMBERS, b"+")
+    if (b"e000" in plain or _LONG_NUMBER in plain) and first_unsafe(values, ""):
+        raise ValueError("a number is too large")
+    return values
+
+
+# A number takes an exponent of three digits, or very many digits, to be read as infinity.
+_PLAIN_NUMBERS = bytes.maketrans(b"123456789E", b"000000000e")
+_LONG_NUMBER = b"0" * 200
 
 
 def _colons_explained(text: str, values: dict[str, Any]) -> bool:
@@ -282,18 +291,6 @@ def _colons_explained(text: str, values: dict[str, Any]) -> bool:
         if value.__class__ is str:
             colons += value.count(":")
     return colons == text.count(":") and "\\u003" not in text
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    members = dict(pairs)
-    if len(members) != len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"the key {_shown(twice)} stands twice in one object")
-    return members
-
-
-_STRICT = json.JSONDecoder(object_pairs_hook=_unique)
 
 
 def _depth(value: Any) -> int:
@@ -352,9 +349,8 @@ def _has(node: Any, step: Any) -> bool:
 def _decoded(text: str) -> tuple[Any] | None:
     """Return what a string holds as JSON; None when it is no JSON, or holds just another string."""
     try:
-        value = from_json(text, allow_inf_nan=False)
-        _STRICT.decode(text)
-    except (ValueError, RecursionError):
+        value = _strict(text)
+    except ValueError:
         return None
     return None if isinstance(value, str) else (value,)
 
@@ -364,8 +360,8 @@ def _object_in(text: str) -> str | None:
     if not text.lstrip().startswith('"'):
         return None
     try:
-        inner = from_json(text)
-    except (ValueError, TypeError):
+        inner = _strict(text)
+    except ValueError:
         return None
     return inner if isinstance(inner, str) and inner.lstrip().startswith("{") else None
 
@@ -374,13 +370,11 @@ def _object_in(text: str) -> str | None:
 
 
 def _refusal(name: str, problems: list[str], expected: str) -> ToolArgumentError:
-    unique = list(dict.fromkeys(_encodable(problem) for problem in problems))
-    lines = unique[:_MOST_PROBLEMS]
-    if len(unique) > len(lines):
-        lines.append(f"and {len(unique) - len(lines)} more")
-    listed = "".join(f"\n- {line}" for line in lines)
-    message = f"Invalid arguments for '{name}':{listed}\nExpected: {expected}"
-    return ToolArgumentError(message, tuple(unique))
+    unique = tuple(dict.fromkeys(map(_encodable, problems)))
+    more = len(unique) - _MOST_PROBLEMS
+    lines = unique if more <= 0 else (*unique[:_MOST_PROBLEMS], f"and {more} more")
+    listed = "\n- ".join(lines)
+    return ToolArgumentError(f"Invalid arguments for '{name}':\n- {listed}\nExpected: {expected}", unique)
 
 
 _MOST_PROBLEMS = 12

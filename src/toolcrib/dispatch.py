@@ -57,7 +57,8 @@ async def acall(
     started, limits = perf_counter(), limits or toolset.limits or DEFAULT_LIMITS
     arguments = None
     try:
-        tool, arguments = _read(call, toolset, limits)
+        tool = toolset.get(call.name) or toolset[call.name]
+        arguments = tool.read(call.arguments, limits)
         call = _in_context(call, tool, context, limits, on_event)
         if tool.executor is not None and call.context is not None:
             call.context.line = limits, on_event, executor
@@ -86,7 +87,8 @@ def call(
     started, limits = perf_counter(), limits or toolset.limits or DEFAULT_LIMITS
     arguments = None
     try:
-        tool, arguments = _read(call, toolset, limits)
+        tool = toolset.get(call.name) or toolset[call.name]
+        arguments = tool.read(call.arguments, limits)
         call = _in_context(call, tool, context, limits, on_event)
         value = _INLINE.run_sync(tool, arguments, call)
         answer = answer_to(value, limits)
@@ -95,11 +97,6 @@ def call(
             raise
         value, answer = None, _failed(call, error, limits, ran=arguments is not None)
     return _finished(call, answer, value, started, context, on_event)
-
-
-def _read(call: ToolCall, toolset: Toolset, limits: Limits) -> tuple[Tool, dict[str, Any]]:
-    tool = toolset.get(call.name) or toolset[call.name]
-    return tool, tool.read(call.arguments, limits)
 
 
 def _in_context(
@@ -125,13 +122,13 @@ def _progress_to(on_event: _OnEvent, run_id: str) -> Callable[[str, float, float
 
 
 def _failed(call: ToolCall, error: BaseException, limits: Limits, *, ran: bool) -> Answer:
-    name = clean(call.name[:200] if isinstance(call.name, str) else f"of type {type(call.name).__name__}")  # pyright: ignore[reportUnnecessaryIsInstance]  # a model's word
+    name = call.name[:200] if isinstance(call.name, str) else f"of type {type(call.name).__name__}"  # pyright: ignore[reportUnnecessaryIsInstance]  # a model's word
     if issubclass(type(error), asyncio.CancelledError):
-        return Answer("cancelled", f"Tool '{name}' was cancelled")
-    answer = failure(name, error, limits)
-    if ran and answer.kind == "not_found":  # another tool, which this one looked for
-        answer = Answer("failed", clean(f"Tool '{name}' failed: {answer.text}", limits))
-    return answer
+        return "cancelled", clean(f"Tool '{name}' was cancelled"), (), None
+    kind, text, parts, response = failure(name, error, limits)
+    if ran and kind == "not_found":  # another tool, which this one looked for
+        kind, text = "failed", clean(f"Tool '{name}' failed: {text}", limits)
+    return kind, text, parts, response
 
 
 def _ends_the_run(error: BaseException) -> bool:
@@ -212,7 +209,7 @@ async def acall_tools(
         if lane is not None:
             last[lane] = tasks[-1]
     await _all_of(tasks)
-    cancelled = Answer("cancelled", "The tool cancelled its own call")
+    cancelled: Answer = ("cancelled", "The tool cancelled its own call", (), None)
     return [
         results.get(index) or _finished(one, cancelled, None, perf_counter(), context, on_event)
         for index, one in enumerate(asked)

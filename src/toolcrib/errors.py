@@ -11,6 +11,7 @@ The tree::
     │   ├── ToolTimeoutError   (TimeoutError)  a tool did not finish before its deadline
     │   ├── ToolDeniedError                    a call was refused before it ran
     │   └── ExternalToolError                  a tool gateway failed, or a tool behind it
+    │       └── AuthorizationNeededError       a tool that first needs somebody's consent, given at a URL
     ├── NotSerializableError   (TypeError)     a value that JSON cannot carry, with its path
     ├── EngineError            (RuntimeError)  a model could not be reached or did not answer
     │   └── WeightsError                       a local model's weights could not be had
@@ -29,6 +30,7 @@ from pathlib import Path
 from typing import Any
 
 __all__ = [
+    "AuthorizationNeededError",
     "EngineError",
     "ExternalToolError",
     "MissingExtraError",
@@ -100,12 +102,45 @@ class ExternalToolError(ToolExecutionError):
         message: What happened.
         status: The HTTP status, if there was an answer.
         body: What the answer held: JSON data, or text that is no JSON.
+        retryable: Whether the same call may succeed later; None if nobody knows.
+        retry_after: Seconds to wait before that, if the gateway says.
     """
 
-    def __init__(self, message: str, *, status: int | None = None, body: Any = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int | None = None,
+        body: Any = None,
+        retryable: bool | None = None,
+        retry_after: float | None = None,
+    ) -> None:
         super().__init__(message)
         self.status = status
         self.body = body
+        self.retryable = retryable
+        self.retry_after = retry_after
+
+
+class AuthorizationNeededError(ExternalToolError):
+    """A tool cannot run before its user has allowed it; the message asks a model to pass on the URL.
+
+    Args:
+        what: What must be allowed, such as `github`.
+        url: Where the user allows it.
+        user_id: Whose consent it is.
+        body: What the gateway answered.
+    """
+
+    def __init__(self, what: str, url: str, *, user_id: str = "", body: Any = None) -> None:
+        super().__init__(
+            f"the user has to allow access to {what} first: ask them to open {url} and to say when that is done, "
+            "then call the tool again",
+            body=body,
+            retryable=False,
+        )
+        self.url = url
+        self.user_id = user_id
 
 
 class NotSerializableError(ToolcribError, TypeError):

@@ -7,6 +7,7 @@ from typing import Any
 
 __all__ = [
     "CATALOGUE_SECONDS",
+    "CONNECT_SECONDS",
     "DEFAULT_LIMITS",
     "MAX_HTTP_BYTES",
     "MAX_NAME_CHARS",
@@ -31,6 +32,9 @@ MODEL_REQUEST_SECONDS = 600.0
 
 #: Seconds a source's own client may take to list its tools.
 CATALOGUE_SECONDS = 60.0
+
+#: Seconds until the next of several addresses of a host is tried.
+CONNECT_SECONDS = 3.0
 
 #: Bytes of one HTTP body, either way, after decompression.
 MAX_HTTP_BYTES = 20_000_000

@@ -30,7 +30,8 @@ class ExternalToolClient(Protocol):
 
     Either method may be async. `list_tools` may be a generator. An `async acall_tool`, of the same shape
     as `call_tool`, is preferred when there is one. What a call returns may be an iterator, sync or async:
-    each value is then told as progress, and all of them together are the result.
+    each value is then told as progress, and all of them together are the result. A method with a keyword
+    parameter `context` is given the ToolContext of the call, with the `deps` of its run.
     """
 
     def list_tools(self) -> Iterable[ExternalToolSpec | Mapping[str, Any]]:

@@ -8,13 +8,14 @@ import re
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from types import AsyncGeneratorType, CoroutineType
-from typing import Any, NamedTuple, cast
+from typing import Any, TypeAlias, cast
 
 from pydantic_core import from_json, to_json
 
 from toolcrib._json import first_unsafe
 from toolcrib._secrets import any_secrets, redacted, without_secrets
 from toolcrib.errors import (
+    AuthorizationNeededError,
     NotSerializableError,
     ToolArgumentError,
     ToolDeniedError,
@@ -30,20 +31,10 @@ __all__ = ["Answer", "answer_to", "clean", "failure", "hidden"]
 _Part = dict[str, Any]
 
 
-class Answer(NamedTuple):
-    """What a value or a failure comes down to.
-
-    Args:
-        kind: `ok`, or what went wrong.
-        text: What the model reads.
-        parts: Images and files beside the text, as MCP content blocks.
-        response: The author's own ToolResponse, if there was one.
-    """
-
-    kind: Kind
-    text: str
-    parts: tuple[_Part, ...] = ()
-    response: ToolResponse | None = None
+#: What a value or a failure comes down to: its kind (`ok`, or what went wrong), the text the model reads, images and
+#: files beside it as MCP content blocks, and the author's own ToolResponse, if there was one. One is made for every
+#: call, and a plain tuple costs a tenth of a named one.
+Answer: TypeAlias = tuple[Kind, str, tuple[_Part, ...], ToolResponse | None]
 
 
 # -- values
@@ -57,18 +48,18 @@ def answer_to(value: Any, limits: Limits = DEFAULT_LIMITS) -> Answer:
     """
     kind = type(value)  # pyright: ignore[reportUnknownVariableType]  # not __class__, which may be hostile
     if kind is str:
-        return Answer("ok", clean(value, limits))
+        return "ok", clean(value, limits), (), None
     if kind is int and value.bit_length() <= _FEW_BITS:
-        return Answer("ok", str(value))
+        return "ok", str(value), (), None
     if kind in _SCALARS and not (kind is int and value.bit_length() > _MOST_BITS):
-        return Answer("ok", to_json(value, inf_nan_mode="strings").decode())
+        return "ok", to_json(value, inf_nan_mode="strings").decode(), (), None
     try:
         return _answer(value, limits)
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # noqa: BLE001  # a hostile value may raise anything from anywhere
         reason = f"its result cannot be shown: {_offender(value, _reason(error))}"
-        return Answer("failed", clean(f"The tool ran, but {reason}", limits))
+        return "failed", clean(f"The tool ran, but {reason}", limits), (), None
 
 
 def _offender(value: Any, reason: str) -> str:
@@ -89,26 +80,26 @@ def _answer(value: Any, limits: Limits) -> Answer:
     if isinstance(value, ToolResponse):
         members = {"success": value.success, "message": value.message, "data": value.data}
         text = _json({key: item for key, item in members.items() if item is not None})
-        return Answer("ok" if value.success else "failed", clean(text, limits), (), value)
+        return "ok" if value.success else "failed", clean(text, limits), (), value
     if isinstance(value, Envelope):
         return _outcome(value, limits)
     parts = _parts(value, limits)
     if parts is None:
-        return Answer("ok", clean(_plain(value), limits))
+        return "ok", clean(_plain(value), limits), (), None
     texts = [part["text"] if part["type"] == "text" else _described(part) for part in parts]
-    return Answer("ok", clean("\n".join(texts), limits), tuple(part for part in parts if part["type"] != "text"))
+    return "ok", clean("\n".join(texts), limits), tuple(part for part in parts if part["type"] != "text"), None
 
 
 def _outcome(envelope: Envelope, limits: Limits) -> Answer:
     if envelope.error is not None:
-        return Answer("failed", clean(f"{envelope.error.type}: {envelope.error.message}", limits))
+        return "failed", clean(f"{envelope.error.type}: {envelope.error.message}", limits), (), None
     if envelope.pending:
         names = ", ".join(call.name for call in envelope.pending)
-        return Answer("failed", clean(f"It cannot go on: nobody here can run what it called ({names})", limits))
+        return "failed", clean(f"It cannot go on: nobody here can run what it called ({names})", limits), (), None
     if envelope.metadata.verified is False:
         said = "".join(envelope.metadata.verdicts[-1:])[:_LONGEST_VERDICT]
-        return Answer("ok", clean(f"{envelope.text()}\n\n[Unverified: this answer was rejected: {said}]", limits))
-    return Answer("ok", clean(envelope.text(), limits))
+        return "ok", clean(f"{envelope.text()}\n\n[Unverified: this answer was rejected: {said}]", limits), (), None
+    return "ok", clean(envelope.text(), limits), (), None
 
 
 _LONGEST_VERDICT = 500  # what was said against an answer must not crowd it out
@@ -325,21 +316,25 @@ def failure(name: str, error: BaseException, limits: Limits = DEFAULT_LIMITS) ->
     except KeyboardInterrupt:
         raise
     except BaseException:  # noqa: BLE001  # a hostile error may raise anything from anywhere
-        return Answer("failed", f"Tool '{name}' failed, and what it raised cannot be shown")
+        return "failed", clean(f"Tool '{name}' failed, and what it raised cannot be shown"), (), None
 
 
 def _told(name: str, error: BaseException, limits: Limits) -> Answer:
     if isinstance(error, ToolArgumentError):
-        return Answer("invalid_arguments", clean(str(error), limits))
+        return "invalid_arguments", clean(str(error), limits), (), None
     if isinstance(error, ToolNotFoundError):
-        return Answer("not_found", clean(str(error), limits))
+        return "not_found", clean(str(error), limits), (), None
     if isinstance(error, ToolTimeoutError):
-        return Answer("timed_out", clean(f"Tool '{name}' timed out: {_reason(error)}", limits))
+        return "timed_out", clean(f"Tool '{name}' timed out: {_reason(error)}", limits), (), None
     if isinstance(error, ToolDeniedError):
-        return Answer("denied", clean(f"Tool '{name}' was denied: {_reason(error)}", limits))
+        return "denied", clean(f"Tool '{name}' was denied: {_reason(error)}", limits), (), None
     kind = type(error).__name__[:_LONGEST_NAME]
     reason = _reason(error) if isinstance(error, ToolExecutionError) else f"{kind}: {_reason(error)}"
-    return Answer("failed", clean(f"Tool '{name}' failed: {reason.removesuffix(': ')}", limits))
+    text = clean(f"Tool '{name}' failed: {reason.removesuffix(': ')}", limits)
+    if isinstance(error, AuthorizationNeededError):
+        where = {"authorization_url": error.url}
+        return "failed", text, (), ToolResponse(success=False, message=text, data=where)
+    return "failed", text, (), None
 
 
 def _reason(error: BaseException) -> str:

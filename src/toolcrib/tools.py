@@ -232,7 +232,7 @@ class Tool:
         """The JSON Schema of the arguments; read-only, shared with everybody who asks."""
         return closed(self._open_schema) if self.strict else self._open_schema
 
-    @functools.cached_property
+    @property
     def _open_schema(self) -> dict[str, Any]:
         given = self._given_parameters
         if isinstance(given, dict):
@@ -353,7 +353,7 @@ class Tool:
         signature = self._signature_in_use
         if self.func is None or signature is None:
             return None
-        unhinted = {p.name for p in signature.parameters if p.annotation is inspect.Parameter.empty}
+        unhinted = signature.names_without_hints if self._facts else ()
         declared = declared_hints(p if p.name in unhinted else replace(p, type="any") for p in self._facts)
         return shape_of(self.func, signature, self._docstring.parameters, declared)
 
@@ -380,7 +380,7 @@ class Tool:
         signature = self._signature_in_use
         if signature is None:
             return
-        taken = {p.name for p in signature.parameters}
+        taken = {p.name for p in signature.parameters} if self._facts else ()
         if strangers := [p.name for p in self._facts if p.name not in taken]:
             raise ToolSignatureError(f"{self.name} takes no parameter {strangers[0]!r}, which parameters= describes")
         if signature.positional_only:

@@ -640,7 +640,7 @@ def outcome(core: Any, text: str) -> Any:
 @pytest.mark.parametrize("hint", PLAIN, ids=str)
 def test_the_direct_route_says_and_does_what_pydantic_would(hint, default):
     parameters = [Parameter("x", hint, default), Parameter("y", int, 1)]
-    direct = _directly(parameters)
+    direct = _directly(parameters, None)
     schema, core = by_pydantic("f", parameters)
     assert direct.schema == schema
     assert list(direct.schema["properties"]) == list(schema["properties"])
@@ -661,7 +661,7 @@ def test_both_routes_refuse_the_same_texts(text):
             SchemaValidator(core).validate_json(text)
         return [(e["type"], e["loc"]) for e in caught.value.errors()]
 
-    assert errors(_directly(parameters).core) == errors(core)
+    assert errors(_directly(parameters, None).core) == errors(core)
 
 
 @pytest.mark.parametrize(
@@ -680,7 +680,7 @@ def test_both_routes_refuse_the_same_texts(text):
 )
 def test_whatever_is_not_plain_is_left_to_pydantic(hint):
     with pytest.raises(_NotPlainError):
-        _directly([Parameter("x", hint, EMPTY)])
+        _directly([Parameter("x", hint, EMPTY)], None)
 
 
 def test_both_routes_leave_defaults_to_the_function():

@@ -29,10 +29,11 @@ class InlineExecutor:
             ToolTimeoutError: The deadline passed.
         """
         context = call.context
-        timeout, end = _armed(context)
+        timeout = _armed(context)
         if tool.is_async:
             value = tool.invoke(arguments, context)
         elif tool.thread:
+            end = _end_of(context)
             value = await off_loop(_run, tool, arguments, context, timeout=timeout)
             timeout = _until(end)
         else:
@@ -44,7 +45,7 @@ class InlineExecutor:
     def run_sync(self, tool: Tool, arguments: Mapping[str, Any], call: ToolCall) -> Any:
         """Do the same for a sync function from sync code, without an event loop."""
         context = call.context
-        timeout, end = _armed(context)
+        timeout, end = _armed(context), _end_of(context)
         if tool.thread:
             value = off_thread(_run, tool, arguments, context, timeout=timeout)
         else:
@@ -61,15 +62,17 @@ def _needs_a_loop(value: Any) -> bool:
     return isawaitable(value) or value.__class__ is AsyncGeneratorType
 
 
-def _armed(context: ToolContext[Any] | None) -> tuple[float | None, float | None]:
-    """Start the clock, and return how long and until when; what the tool does to its context changes neither.
-
-    The time an approval or a retry took before this run does not count.
-    """
+def _armed(context: ToolContext[Any] | None) -> float | None:
+    """Start the clock, and return how long it runs; the time an approval or a retry took before does not count."""
     if context is None or context.timeout is None:
-        return None, None
+        return None
     context.deadline = time.monotonic() + context.timeout
-    return context.timeout, context.deadline
+    return context.timeout
+
+
+def _end_of(context: ToolContext[Any] | None) -> float | None:
+    """Return the deadline as it is before the tool can change its context."""
+    return None if context is None else context.deadline
 
 
 def _until(end: float | None) -> float | None:

@@ -7,7 +7,7 @@ import copy
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from toolcrib.errors import ToolArgumentError, ToolDeniedError
+from toolcrib.errors import ExternalToolError, ToolArgumentError, ToolDeniedError
 from toolcrib.executors.inline import InlineExecutor
 
 if TYPE_CHECKING:
@@ -28,7 +28,8 @@ class RetryExecutor:
         inner: What runs each attempt.
         attempts: How often at most, the first included.
         wait: Seconds before the second attempt.
-        retries: Whether an error is worth another attempt; by default every error is.
+        retries: Whether an error is worth another attempt; by default every error is, but those of a gateway
+            that say they are not.
 
     Raises:
         ValueError: Fewer than one attempt, or a negative wait.
@@ -40,14 +41,14 @@ class RetryExecutor:
         *,
         attempts: int = 3,
         wait: float = 0.2,
-        retries: Callable[[Exception], bool] = lambda error: True,  # noqa: ARG005  # every error
+        retries: Callable[[Exception], bool] | None = None,
     ) -> None:
         if attempts < 1 or wait < 0:
             raise ValueError(f"attempts must be at least 1 and wait not negative, not {attempts} and {wait}")
         self._inner = inner or InlineExecutor()
         self._attempts = attempts
         self._wait = wait
-        self._retries = retries
+        self._retries = retries or _may_pass
 
     async def run(self, tool: Tool, arguments: Mapping[str, Any], call: ToolCall) -> Any:
         """Return what the first attempt that succeeds returned, or raise what the last one raised."""
@@ -62,6 +63,10 @@ class RetryExecutor:
                     raise
             await asyncio.sleep(self._wait * 2 ** (attempt - 1))
         return await self._inner.run(tool, arguments, call)
+
+
+def _may_pass(error: Exception) -> bool:
+    return not (isinstance(error, ExternalToolError) and error.retryable is False)
 
 
 def _fresh(arguments: Mapping[str, Any]) -> Mapping[str, Any]:

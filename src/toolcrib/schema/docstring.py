@@ -118,12 +118,21 @@ def _read_entries(lines: list[str], outside: int, into: dict[str, str]) -> None:
         if indent <= outside:
             break
         entry_indent = entry_indent or indent
-        if indent <= entry_indent and (entry := _ENTRY.match(text)):
+        if indent <= entry_indent and (entry := _entry(text)):
             _keep(names, words, into)
-            names, words = entry[1], [text[entry.end() :].strip()]
+            names, words = entry[0], [entry[1].strip()]
         else:
             words.append(text.rstrip())
     _keep(names, words, into)
+
+
+def _entry(text: str) -> tuple[str, str] | None:
+    """Return the names an entry begins with, and its text; None for a line that goes on with the one before."""
+    name, colon, said = text.partition(":")
+    if colon and name.isidentifier() and not said.startswith(":"):  # as most are, and quicker than the pattern
+        return name, said
+    entry = _ENTRY.match(text)
+    return (entry[1], text[entry.end() :]) if entry else None
 
 
 def _keep(names: str, lines: list[str], into: dict[str, str]) -> None:

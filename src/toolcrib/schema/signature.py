@@ -63,12 +63,17 @@ class Signature(NamedTuple):
     @property
     def takes_any(self) -> bool:
         """Whether the function takes any keyword."""
-        return any(name.startswith("**") for name in self.variadic)
+        return bool(self.variadic) and self.variadic[-1].startswith("**")
+
+    @property
+    def names_without_hints(self) -> frozenset[str]:
+        """Parameters without a type hint, required or not."""
+        return frozenset(p.name for p in self.parameters if p.annotation is _EMPTY)
 
     @property
     def unhinted(self) -> tuple[str, ...]:
         """Required parameters without a type hint."""
-        return tuple(p.name for p in self.parameters if p.required and p.annotation is _EMPTY)
+        return tuple([p.name for p in self.parameters if p.annotation is _EMPTY and p.required])
 
 
 class Shape(NamedTuple):
@@ -150,16 +155,18 @@ def shape_of(
         ToolSignatureError: An annotation cannot be resolved, or no JSON Schema can express it.
     """
     parameters, context = _without_context(_resolved(func, signature.parameters))
-    parameters = [p._replace(annotation=declared[p.name]) if p.name in declared else p for p in parameters]
+    if declared:
+        parameters = [p._replace(annotation=declared[p.name]) if p.name in declared else p for p in parameters]
     try:
-        shape = _directly(parameters)
+        shape = _directly(parameters, context)
     except _NotPlainError:
         schema, core = by_pydantic(_name(func), parameters)
-        shape = Shape(schema, core, None, colons_tell=False)
+        shape = Shape(schema, core, context, colons_tell=False)
+    properties = shape.schema["properties"]
     for name, text in descriptions.items():
-        if text and name in shape.schema["properties"]:
-            shape.schema["properties"][name].setdefault("description", text)
-    return shape._replace(context=context)
+        if text and name in properties:
+            properties[name].setdefault("description", text)
+    return shape
 
 
 def context_of(func: Callable[..., Any]) -> str | None:
@@ -179,29 +186,30 @@ def _name(func: Callable[..., Any]) -> str:
 
 
 def _resolved(func: Callable[..., Any], parameters: tuple[Parameter, ...]) -> list[Parameter]:
-    hints = {p.name: p.annotation for p in parameters if p.annotation is not _EMPTY}
-    if any(type(hint) is not type for hint in hints.values()):
-        hints = _evaluated(func, hints)
-    return [Parameter(p.name, _nullable(hints.get(p.name, Any), p.default), p.default) for p in parameters]
+    hints = {p.name: Any if p.annotation is _EMPTY else p.annotation for p in parameters}
+    late = {name: hint for name, hint in hints.items() if type(hint) is not type and hint is not Any}
+    if late:
+        hints.update(_evaluated(func, late))
+    return [Parameter(p.name, _nullable(hints[p.name], p.default), p.default) for p in parameters]
 
 
 def _evaluated(func: Callable[..., Any], hints: dict[str, Any]) -> dict[str, Any]:
-    namespace = _globals_of(func)
-    if all(isinstance(hint, str) and hint in _BUILTIN and hint not in namespace for hint in hints.values()):
-        return {name: _BUILTIN[hint] for name, hint in hints.items()}
-
-    local = _closure_of(func)
+    namespace, local = _globals_of(func), _closure_of(func)
     try:
         resolved = {name: _value_of(hint, namespace, local) for name, hint in hints.items()}
-        if any(_is_postponed(hint) for hint in resolved.values()):
+        if any(map(_is_postponed, resolved.values())):
             resolved = _by_typing(hints, namespace, local)
     except Exception as error:
         raise ToolSignatureError(f"a type hint of {_name(func)} cannot be resolved: {error}") from error
-    return {name: portable(hint) for name, hint in resolved.items()}
+    return {name: hint if _is_final(hint) else portable(hint) for name, hint in resolved.items()}
 
 
 def _value_of(hint: Any, namespace: dict[str, Any], local: dict[str, Any]) -> Any:
-    return eval(_compiled(hint), namespace, local) if isinstance(hint, str) else hint  # noqa: S307  # the author's own hint
+    if not isinstance(hint, str):
+        return hint
+    if hint in _BUILTIN and hint not in namespace and hint not in local:
+        return _BUILTIN[hint]
+    return eval(_compiled(hint), namespace, local)  # noqa: S307  # the author's own hint
 
 
 @functools.lru_cache(2_000)
@@ -209,13 +217,18 @@ def _compiled(hint: str) -> types.CodeType:
     return compile(hint, "<type hint>", "eval")
 
 
+def _is_final(hint: Any) -> bool:
+    """Whether there is nothing in a hint to look into: a class, or a Literal."""
+    return type(hint) is type or getattr(hint, "__origin__", None) is Literal
+
+
 def _is_postponed(hint: Any) -> bool:
     """Whether names inside a hint are still text, as in `list["Order"]`."""
-    if type(hint) is type:
+    if _is_final(hint):
         return False
     if isinstance(hint, (str, typing.ForwardRef)):
         return True
-    return get_origin(hint) is not Literal and any(_is_postponed(argument) for argument in _types_in(hint))
+    return any(_is_postponed(argument) for argument in _types_in(hint))
 
 
 def _types_in(hint: Any) -> tuple[Any, ...]:
@@ -330,7 +343,7 @@ _SCALARS: dict[Any, _Plain] = {
 _LITERALS: dict[Any, str] = {str: "string", int: "integer", bool: "boolean"}
 
 
-def _directly(parameters: list[Parameter]) -> Shape:
+def _directly(parameters: list[Parameter], context: str | None) -> Shape:
     properties: dict[str, Any] = {}
     required: list[str] = []
     fields: dict[str, Any] = {}
@@ -346,10 +359,13 @@ def _directly(parameters: list[Parameter]) -> Shape:
             _add_default(properties[name], default)
     schema = {"type": "object", "properties": properties, "required": required}
     core = cast("CoreSchema", {"type": "typed-dict", "fields": fields, "extra_behavior": "forbid"})
-    return Shape(schema, core, None, colons_tell=not loose)
+    return Shape(schema, core, context, not loose)
 
 
 def _add_default(schema: dict[str, Any], default: Any) -> None:
+    if default is None or type(default) in (bool, int) or (type(default) is str and default.isascii()):
+        schema["default"] = default
+        return
     if type(default).__module__ == "pydantic.fields":
         raise _NotPlainError
     try:
@@ -361,6 +377,8 @@ def _add_default(schema: dict[str, Any], default: Any) -> None:
 
 
 def _plain(annotation: Any) -> _Plain:
+    if getattr(annotation, "__origin__", None) is Literal:  # first, since it is slow to hash
+        return _plain_literal(annotation.__args__)
     try:
         scalar = _SCALARS.get(annotation)
     except TypeError:
@@ -370,8 +388,6 @@ def _plain(annotation: Any) -> _Plain:
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
         return _plain_annotated(arguments)
-    if origin is Literal:
-        return _plain_literal(arguments)
     if origin in _UNIONS:
         return _plain_union(arguments)
     if origin is list:
@@ -394,7 +410,7 @@ def _plain_annotated(arguments: tuple[Any, ...]) -> _Plain:
 
 def _plain_literal(values: tuple[Any, ...]) -> _Plain:
     kind = _LITERALS.get(type(values[0]))
-    if kind is None or any(type(value) is not type(values[0]) for value in values):
+    if kind is None or len(set(map(type, values))) > 1:
         raise _NotPlainError
     choice = {"const": values[0]} if len(values) == 1 else {"enum": list(values)}
     return _Plain({"type": "literal", "expected": list(values)}, {**choice, "type": kind})

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import base64
-import re
 from collections.abc import AsyncGenerator, Callable, Mapping
-from typing import TYPE_CHECKING, Any, NoReturn, cast
-from urllib.parse import SplitResult, quote, unquote, urlsplit
+from typing import TYPE_CHECKING, Any, cast
 
 from pydantic_core import from_json, to_json
 
-from toolcrib._http import Http, HttpError, Received, is_loopback
-from toolcrib._json import first_unsafe
+from toolcrib._http import Received
 from toolcrib._portal import portal
 from toolcrib._secrets import Secret, without_secrets
 from toolcrib.errors import ExternalToolError
 from toolcrib.events import ToolProgress
 from toolcrib.limits import MAX_PIECES
+from toolcrib.sources._rest import Rest, json_of, plain, segment
 from toolcrib.types import ToolResponse
 
 if TYPE_CHECKING:
@@ -59,30 +56,26 @@ class JsonHttpExternalToolClient:
         call_path_template: str = "/tools/{name}/call",
         allow_insecure: bool = False,
     ) -> None:
-        address = _address(base_url)
-        host = address.hostname or ""
-        if timeout is not None and not timeout > 0:
-            raise ValueError(f"timeout is a number of seconds above 0, or None, not {timeout!r:.100}")
         if "{name}" not in call_path_template:
             raise ValueError(f"call_path_template must contain {{name}}, unlike {call_path_template!r:.200}")
-        self._headers = _headers(headers or {}, api_key, address)
-        if not allow_insecure and _is_open(address) and "authorization" in self._headers:
-            raise ValueError(
-                f"refusing to send credentials over plain http to {host}: use https, "
-                "or pass allow_insecure=True if the network between is your own"
-            )
+        key = (api_key.reveal() if isinstance(api_key, Secret) else api_key or "").strip()
+        self._rest = Rest(
+            base_url,
+            title=_GATEWAY,
+            wanted_by="JsonHttpExternalToolClient",
+            headers=headers,
+            api_key=("authorization", f"Bearer {key}") if key else None,
+            timeout=timeout,
+            allow_insecure=allow_insecure,
+        )
         #: Where the gateway is, without user name, password and path.
-        self.name = address.netloc.rpartition("@")[2]
-        self._base_url = f"{address.scheme}://{self.name}{address.path.rstrip('/')}"
+        self.name = self._rest.name
         self._tools_path = f"/{tools_path.lstrip('/')}"
         self._call_path = f"/{call_path_template.lstrip('/')}"
-        # Held so that, while this client lives, no answer and no error shows them.
-        self._secrets = [Secret(value) for value in _credentials(self._headers, address)]
-        self._http = Http(wanted_by="JsonHttpExternalToolClient", timeout=timeout, trust_env=not is_loopback(host))
 
     def __repr__(self) -> str:
         """Return a text with the address, without credentials."""
-        return f"JsonHttpExternalToolClient({self._base_url!r})"
+        return f"JsonHttpExternalToolClient({self._rest.base_url!r})"
 
     def list_tools(self) -> list[Mapping[str, Any]]:
         """Return what the gateway says of its tools.
@@ -154,119 +147,26 @@ class JsonHttpExternalToolClient:
     async def _exchange(self, method: str, path: str, content: bytes | None, tell: Callable[[Any], None]) -> Any:
         """Return the JSON that a request is answered with, or tell its pieces one by one and return None."""
         what = f"{method} {path.partition('?')[0]}"
-        headers = self._headers if content is None else {"content-type": "application/json", **self._headers}
-        try:
-            async with self._http.request(method, f"{self._base_url}{path}", headers, content) as received:
-                if received.status >= _FIRST_FAILURE:
-                    await self._fail(received, what)
-                if received.status == _NO_CONTENT:
-                    return None
-                if received.content_type not in _STREAMS:
-                    return _json(await received.read(), what, received.status)
-                await _tell_all(_STREAMS[received.content_type](received, what), tell, what)
-        except HttpError as error:
-            text = without_secrets(_for(str(error), what))
-            raise ExternalToolError(text, status=error.status) from error
-
-    async def _fail(self, received: Received, what: str) -> NoReturn:
-        body = await received.read(cut=True)
-        try:
-            told = from_json(body)
-        except ValueError:
-            told = body.decode("utf-8", "replace")
-        text = f"{_GATEWAY} returned HTTP {received.status} for {what}"
-        raise ExternalToolError(text, status=received.status, body=without_secrets(told))
+        async with self._rest.open(method, path, content) as received:
+            streamed = _STREAMS.get(received.content_type)
+            if streamed is None or received.status == _NO_CONTENT:
+                return await self._rest.read(received, what)
+            await _tell_all(streamed(received, what), tell, what)
+        return None
 
     def _path_of(self, name: str) -> str:
-        if name in ("", ".", ".."):
-            raise ExternalToolError(f"{_GATEWAY} cannot be asked for a tool named {name!r}: no address would have it")
-        try:
-            return self._call_path.replace("{name}", quote(name, safe=""))
-        except UnicodeEncodeError:
-            raise ExternalToolError(f"{_GATEWAY} cannot be asked for {name!r:.100}: it is no Unicode") from None
+        return self._call_path.replace("{name}", segment(name, _GATEWAY))
 
 
 _END = object()
-_FIRST_FAILURE = 300  # what is left of redirects here leads nowhere
 _NO_CONTENT = 204
 
 
-def _for(problem: str, what: str) -> str:
-    """Return the problem with the request it came from, which stands before the reason in brackets."""
-    head, bracket, reason = problem.partition(" (")
-    colon = ":" if head.startswith("refusing") else ""
-    return f"{_GATEWAY}{colon} {head} for {what}{bracket}{reason}"
-
-
-# -- what is sent
-
-
-def _address(base_url: str) -> SplitResult:
-    try:
-        address = urlsplit(base_url)
-        usable = address.scheme in ("http", "https") and bool(address.hostname) and address.port != 0
-    except (ValueError, AttributeError, TypeError):
-        raise ValueError("base_url must be an address such as https://gateway.example") from None
-    if not usable or address.query or address.fragment:
-        raise ValueError("base_url must be an http or https address without query, such as https://gateway.example")
-    return address
-
-
-def _is_open(address: SplitResult) -> bool:
-    return address.scheme == "http" and not is_loopback(address.hostname or "")
-
-
-def _headers(given: Mapping[str, str], api_key: str | Secret | None, address: SplitResult) -> dict[str, str]:
-    key = (api_key.reveal() if isinstance(api_key, Secret) else api_key or "").strip()
-    headers = {"accept": "application/json", "user-agent": "toolcrib"}
-    if address.username is not None:
-        login = f"{unquote(address.username)}:{unquote(address.password or '')}"
-        headers["authorization"] = f"Basic {base64.b64encode(login.encode()).decode()}"
-    if key:
-        headers["authorization"] = f"Bearer {key}"
-    headers |= {name.lower(): value for name, value in given.items()}
-    for name, value in headers.items():
-        if not _HEADER_NAME.fullmatch(name) or not (value.isascii() and value.isprintable()):
-            what = "api_key" if name == "authorization" and key else f"header {name!r:.100}"
-            raise ValueError(f"{what} has characters that no HTTP header can carry")
-    return headers
-
-
-_HEADER_NAME = re.compile(r"[\w!#$%&'*+.^`|~-]+", re.ASCII)
-_CREDENTIAL = re.compile(r"(?:authorization|cookie|key|token|secret)$")
-_SHORTEST_CREDENTIAL = 8  # shorter ones are words that may stand anywhere
-
-
-def _credentials(headers: Mapping[str, str], address: SplitResult) -> list[str]:
-    found = [value.rpartition(" ")[2] for name, value in headers.items() if _CREDENTIAL.search(name)]
-    found.append(unquote(address.password or ""))
-    return [value for value in found if len(value) >= _SHORTEST_CREDENTIAL]
-
-
 def _content(name: str, arguments: Mapping[str, Any]) -> bytes:
-    plain = dict(arguments)
-    if bad := first_unsafe(plain, "arguments"):
-        raise ExternalToolError(f"{_GATEWAY} cannot be sent the arguments of {name!r:.100}: {': '.join(bad)}")
-    return to_json({"arguments": plain})
+    return to_json({"arguments": plain(name, arguments, _GATEWAY)})
 
 
 # -- what comes back
-
-
-def _json(body: bytes, what: str, status: int) -> Any:
-    try:
-        text = body.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise ExternalToolError(
-            f"{_GATEWAY} returned invalid JSON for {what}: it is not UTF-8",
-            status=status,
-            body=without_secrets(body.decode("utf-8", "replace")),
-        ) from None
-    try:
-        return from_json(text, allow_inf_nan=False)
-    except ValueError as error:
-        problem = f"{_GATEWAY} returned invalid JSON for {what}: {error}"
-        raise ExternalToolError(problem, status=status, body=without_secrets(text)) from None
 
 
 async def _tell_all(pieces: AsyncIterator[Any], tell: Callable[[Any], None], what: str) -> None:
@@ -286,7 +186,7 @@ class _Begun:
 async def _ndjson(received: Received, what: str) -> AsyncIterator[Any]:
     async for line in received.lines():
         if line.strip():
-            yield _json(line, what, received.status)
+            yield json_of(line, what, received.status, _GATEWAY)
 
 
 async def _server_sent(received: Received, what: str) -> AsyncIterator[Any]:
@@ -297,7 +197,7 @@ async def _server_sent(received: Received, what: str) -> AsyncIterator[Any]:
             told = without_secrets(_json_or_text(data))
             raise ExternalToolError(f"{_GATEWAY} reported a failure for {what}", status=received.status, body=told)
         if name == "result":
-            yield ToolResponse(success=True, data=_json(data, what, received.status))
+            yield ToolResponse(success=True, data=json_of(data, what, received.status, _GATEWAY))
             return
         if name == "progress":
             yield _progress(_json_or_text(data))

@@ -6,6 +6,7 @@ import asyncio
 import inspect
 from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from types import GeneratorType
 from typing import Any, cast, get_args
@@ -252,33 +253,52 @@ async def _awaited_list(found: Any) -> list[Any]:
 
 def _caller(client: Any, name: str) -> Callable[..., Any]:
     """Return the function of one tool; its own parameter has a name that no tool's parameter will have."""
+    method, blocks = _method(client)
+    wants_context = _wants_context(method)
 
     async def call(*, toolcrib_context_: ToolContext[Any] | None = None, **arguments: Any) -> Any:
+        asked = partial(method, name, arguments, **({"context": toolcrib_context_} if wants_context else {}))
         try:
-            return await _called(client, name, arguments, toolcrib_context_)
+            return await _called(asked, toolcrib_context_, blocks=blocks)
         except ExternalToolError as error:
             told = _detail(error.body)
-            if not told or told in str(error):
+            if not told or told in str(error) or type(error) is not ExternalToolError:
                 raise
-            raise ExternalToolError(f"{error}: {told}", status=error.status, body=error.body) from error
+            raise ExternalToolError(
+                f"{error}: {told}",
+                status=error.status,
+                body=error.body,
+                retryable=error.retryable,
+                retry_after=error.retry_after,
+            ) from error
 
     return call
 
 
-async def _called(client: Any, name: str, arguments: dict[str, Any], context: ToolContext[Any] | None) -> Any:
+def _method(client: Any) -> tuple[Callable[..., Any], bool]:
+    """Return what calls a tool, and whether it would hold up the loop that calls it."""
     if callable(getattr(client, "acall_tool", None)):
-        value = client.acall_tool(name, arguments)
-    elif inspect.iscoroutinefunction(client.call_tool) or inspect.isasyncgenfunction(client.call_tool):
-        value = client.call_tool(name, arguments)
-    else:
-        value = await off_loop(_called_here, client, name, arguments, context)
+        return client.acall_tool, False
+    method = client.call_tool
+    return method, not (inspect.iscoroutinefunction(method) or inspect.isasyncgenfunction(method))
+
+
+def _wants_context(method: Callable[..., Any]) -> bool:
+    try:
+        return "context" in inspect.signature(method).parameters
+    except (TypeError, ValueError):
+        return False
+
+
+async def _called(asked: Callable[[], Any], context: ToolContext[Any] | None, *, blocks: bool) -> Any:
+    value = await off_loop(_called_here, asked, context) if blocks else asked()
     if inspect.isawaitable(value):
         value = await value
     return await _streamed(cast("Any", value), context) if isinstance(value, AsyncIterable) else value
 
 
-def _called_here(client: Any, name: str, arguments: dict[str, Any], context: ToolContext[Any] | None) -> Any:
-    value = client.call_tool(name, arguments)
+def _called_here(asked: Callable[[], Any], context: ToolContext[Any] | None) -> Any:
+    value = asked()
     return gathered(cast("Any", value), context) if isinstance(value, GeneratorType) else value
 
 

@@ -285,7 +285,7 @@ def _told(outcome: ScriptOutcome) -> Any:
         return outcome.value if outcome.value is not None else "The script ended without a result, and printed nothing."
     if outcome.value is None:
         return outcome.printed
-    return f"{outcome.printed.rstrip()}\nresult: {answer_to(outcome.value).text}"
+    return f"{outcome.printed.rstrip()}\nresult: {answer_to(outcome.value)[1]}"
 
 
 def _printed(state: ScriptState) -> str:
