@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
@@ -45,15 +44,15 @@ def _place(tool: Tool) -> dict[str, Any]:
     """Return where a tool's function is to be found."""
     func = tool.func
     module, name = getattr(func, "__module__", None), getattr(func, "__qualname__", "<nothing>")
-    found = sys.modules.get(module) if isinstance(module, str) else None
+    found = home = sys.modules.get(module) if isinstance(module, str) else None
     for part in name.split("."):
         found = getattr(found, part, None)
-    if found is None or (found is not func and found != func):
+    file = getattr(home, "__file__", None)
+    if found is None or found != func or (module == "__main__" and file is None):
         raise ToolSignatureError(
-            f"{tool.name!r} cannot run in another process: its function must stand at the top of a module, "
+            f"{tool.name!r} cannot run in another process: its function must stand at the top of a module in a file, "
             "where it is found by its name; a lambda, a partial, a nested function or a method of an instance is not"
         )
-    file = getattr(sys.modules[cast("str", module)], "__file__", None) or inspect.getsourcefile(cast("Any", func))
     return {"module": module, "qualname": name, "file": file}
 
 
@@ -67,7 +66,7 @@ def request_for(tool: Tool, arguments: Mapping[str, Any], call: ToolCall) -> dic
     place, given = _place(tool), dict(arguments)
     plain = first_unsafe(given, "arguments") is None
     if plain and tool.context_parameter is None:
-        return {**place, "arguments": given, "typed": None}
+        return {**place, "arguments": to_jsonable_python(given), "typed": None}
     context = call.context or ToolContext[Any]()
     told = {"call_id": context.call_id, "run_id": context.run_id, "timeout": context.timeout}
     typed = {"tool": Tool.__module__, "types": ToolContext.__module__, "context": told}

@@ -1,18 +1,17 @@
 """The inside of a wall: a process that reads calls, runs functions and writes what came of them.
 
 It is imported by any Python, with nothing but the standard library and as little of that as may be, since every
-call behind bubblewrap waits for it. A message is eight bytes of length
-and as much JSON. With a guard, a first process stands between the outside and the one that runs the functions:
-whatever a function leaves behind becomes the guard's child, and ends with it.
+call behind bubblewrap waits for it: `json` alone takes longer than Python to start. A message is eight bytes of
+length and as much again: marshalled data on the way in, where it is trusted, and JSON on the way out. With a guard,
+a first process stands between the outside and the one that runs the functions: whatever a function leaves behind
+becomes the guard's child, and ends with it.
 """
 
 from __future__ import annotations
 
-import contextlib
 import importlib
-import json
+import marshal
 import os
-import signal
 import sys
 from types import AsyncGeneratorType, CoroutineType, GeneratorType
 
@@ -27,6 +26,7 @@ _ADOPT_ORPHANS = 36  # PR_SET_CHILD_SUBREAPER
 _DEEPEST = 200
 _LONGEST_MESSAGE = 4_000
 _ROUNDS = 200
+_KILL, _STOP = 9, 19  # numbers of the signals, the same wherever a guard can count its descendants
 
 
 def main() -> None:
@@ -62,7 +62,7 @@ def _channel() -> tuple[BinaryIO, BinaryIO]:
 
 def _received(requests: BinaryIO) -> dict[str, Any] | None:
     head = requests.read(8)
-    return json.loads(requests.read(int.from_bytes(head, "big"))) if head else None
+    return marshal.loads(requests.read(int.from_bytes(head, "big"))) if head else None  # noqa: S302  # from outside the wall
 
 
 # -- what is left behind
@@ -70,53 +70,61 @@ def _received(requests: BinaryIO) -> dict[str, Any] | None:
 
 def _guard(requests: BinaryIO, answers: BinaryIO) -> None:
     """Go on as the guard's child; the guard ends with it, or before its own parent, and takes along all there is."""
+    signal = importlib.import_module("signal")
     libc = importlib.import_module("ctypes").CDLL(None) if sys.platform == "linux" else None
     if libc is not None:
         libc.prctl(_ADOPT_ORPHANS, 1)
-        libc.prctl(_DIE_WITH_PARENT, signal.SIGTERM)
+        libc.prctl(_DIE_WITH_PARENT, int(signal.SIGTERM))
     signal.signal(signal.SIGTERM, _asked_to_leave)
     child = os.fork()
     if child == 0:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         if libc is not None:
-            libc.prctl(_DIE_WITH_PARENT, signal.SIGKILL)
+            libc.prctl(_DIE_WITH_PARENT, _KILL)
         return
     requests.close()
     answers.close()
-    status = 0
-    with contextlib.suppress(ChildProcessError):
-        while True:
-            ended, status = os.waitpid(-1, 0)
-            if ended == child:
-                break
+    ended, status = 0, 0
+    while ended != child:
+        ended, status = os.waitpid(-1, 0)
     _leave(status)
 
 
 def _asked_to_leave(_signal: int, _frame: object) -> None:
-    _leave(signal.SIGKILL)
+    _leave(_KILL)
 
 
 def _leave(status: int) -> NoReturn:
+    """End as the child did, after all it has left behind."""
     _end_descendants(os.getpid())
     code = os.waitstatus_to_exitcode(status)
-    if code < 0:
-        signal.signal(-code, signal.SIG_DFL) if -code not in (signal.SIGKILL, signal.SIGSTOP) else None
-        os.kill(os.getpid(), -code)
     os._exit(code if code >= 0 else 128 - code)
 
 
 def _end_descendants(root: int, spare: int = 0) -> None:
-    for _ in range(_ROUNDS):  # each round, those that the last one's stopped had started
+    for _ in range(_ROUNDS):  # each round, those that the last one's had started before they were stopped
         found = [pid for pid in _descendants(root) if pid != spare]
-        for sign in (signal.SIGSTOP, signal.SIGKILL):
+        for sign in (_STOP, _KILL):
             for pid in found:
-                with contextlib.suppress(OSError):
-                    os.kill(pid, sign)
-        with contextlib.suppress(ChildProcessError):
-            while any(os.waitpid(-1, os.WNOHANG)):
-                continue
+                _send(pid, sign)
+        _reap()
         if not found:
             return
+
+
+def _send(pid: int, sign: int) -> None:
+    try:
+        os.kill(pid, sign)
+    except OSError:  # it is gone
+        return
+
+
+def _reap() -> None:
+    try:
+        while any(os.waitpid(-1, os.WNOHANG)):
+            continue
+    except ChildProcessError:
+        return
 
 
 def _descendants(root: int) -> list[int]:
@@ -131,10 +139,12 @@ def _descendants(root: int) -> list[int]:
 
 def _children(pid: int) -> list[int]:
     found: list[int] = []
-    with contextlib.suppress(OSError):
-        for task in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208  # pathlib takes twice the time to import
-            with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{task}/children", "rb") as listed:  # noqa: PTH123  # the same
+    try:
+        for task in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208  # pathlib takes longer to import than all of this
+            with open(f"/proc/{pid}/task/{task}/children", "rb") as listed:  # noqa: PTH123  # the same
                 found += map(int, listed.read().split())
+    except OSError:  # it is gone, or the system does not tell
+        return found
     return found
 
 
@@ -157,8 +167,7 @@ def _limit(limits: dict[str, int]) -> None:
             continue
         hard = resource.getrlimit(kind)[1]
         most = bound if hard == resource.RLIM_INFINITY else min(bound, hard)
-        with contextlib.suppress(ValueError, OSError):
-            resource.setrlimit(kind, (most, most))
+        resource.setrlimit(kind, (most, most))
 
 
 # -- a call
@@ -168,13 +177,29 @@ def _answered(request: dict[str, Any], most: int) -> bytes:
     try:
         value = _run(_function(request), request)
         answer = {"id": request["id"], **_crossing(value), "last": _has_threads()}
-        text = json.dumps(answer, allow_nan=False).encode()
+        text = _json(answer).encode("utf-8", "replace")
         if len(text) <= most:
             return text
         answer = _failure("", f"its result is {len(text):,} bytes as JSON; at most {most:,} can leave", said=True)
     except BaseException as error:  # noqa: BLE001  # SystemExit and the like are the function's failure
         answer = _told(error)
-    return json.dumps({"id": request["id"], **answer, "last": _has_threads()}).encode()
+    return _json({"id": request["id"], **answer, "last": _has_threads()}).encode("utf-8", "replace")
+
+
+def _json(value: Any) -> str:
+    """Return plain data as JSON."""
+    if isinstance(value, str):
+        return f'"{value.translate(_ESCAPES)}"'
+    inside: Any = value
+    if isinstance(value, dict):
+        return "{" + ",".join([f"{_json(key)}:{_json(item)}" for key, item in inside.items()]) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join([_json(item) for item in inside]) + "]"
+    words = {None: "null", True: "true", False: "false"}
+    return words[value] if value is None or isinstance(value, bool) else repr(value + 0)
+
+
+_ESCAPES = {code: f"\\u{code:04x}" for code in [*range(32), 34, 92, 127]}
 
 
 def _has_threads() -> bool:
@@ -209,11 +234,8 @@ def _module(name: str, file: str | None) -> Any:
     known = sys.modules.get(name) if name != "__main__" else sys.modules.get("__toolcrib_main__")
     if known is not None:
         return known
-    if name != "__main__":
-        with contextlib.suppress(ImportError):
-            module = importlib.import_module(name)
-            if file is None or getattr(module, "__file__", file) == file:
-                return module
+    if name != "__main__" and (module := _imported(name, file)) is not None:
+        return module
     name = "__toolcrib_main__" if name == "__main__" else name
     util = importlib.import_module("importlib.util")
     spec = util.spec_from_file_location(name, file) if file else None
@@ -226,6 +248,17 @@ def _module(name: str, file: str | None) -> Any:
         del sys.modules[name]
         raise
     return module
+
+
+def _imported(name: str, file: str | None) -> Any:
+    """Return the module of that name, unless it is another than the file's."""
+    try:
+        module = importlib.import_module(name)
+    except ImportError:
+        if file is None:
+            raise
+        return None
+    return module if file is None or getattr(module, "__file__", file) == file else None
 
 
 def _run(function: Any, request: dict[str, Any]) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import marshal
 import os
 import select
 import signal
@@ -14,7 +15,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, cast
 
-from pydantic_core import from_json, to_json
+from pydantic_core import from_json
 
 from toolcrib.errors import ToolExecutionError, ToolTimeoutError
 from toolcrib.executors import _harness
@@ -187,7 +188,7 @@ class Worker:
 
 
 def _framed(message: Mapping[str, Any]) -> bytes:
-    text = to_json(message)
+    text = marshal.dumps(dict(message))
     return len(text).to_bytes(_HEAD, "big") + text
 
 

@@ -160,7 +160,7 @@ class BubblewrapExecutor:
         """
         timeout = call.context.timeout if call.context is not None else None
         request = request_for(tool, arguments, call)
-        return value_of(await self._crew(str(request["file"])).run(request, timeout))
+        return value_of(await self._crew(request["file"] or "").run(request, timeout))
 
     def _crew(self, file: str) -> Crew:
         """Return the crew whose worlds have one file: a function sees no other's."""
@@ -170,7 +170,8 @@ class BubblewrapExecutor:
 
     def _worker(self, file: str) -> Worker:
         inside = [sys.executable, "-I", "-S", "-c", START]
-        command = [*self._wall(file, PACKAGE), "--remount-ro", "/", "--", *inside]
+        files = [file] if file else []
+        command = [*self._wall(*files, PACKAGE), "--remount-ro", "/", "--", *inside]
         return Worker(command, self.limits, _import_path(), guarded=False, env={}, processes=_PROCESSES)
 
     def close(self) -> None:

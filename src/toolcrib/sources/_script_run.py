@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from pydantic_core import to_jsonable_python
 
 from toolcrib._json import first_unsafe
-from toolcrib.dispatch import acall
+from toolcrib.dispatch import acall, call
 from toolcrib.errors import NotSerializableError, ToolExecutionError
 from toolcrib.sources._script_state import Asked, ScriptState, Settled
 from toolcrib.types import Envelope, ToolCall, ToolContext, ToolResult
@@ -63,7 +63,7 @@ class ScriptCalls:
 
     def __init__(self, around: Around, state: ScriptState, step: Callable[..., Awaitable[Any]]) -> None:
         self._around = around
-        self._step = step
+        self._run = step
         self._state = state
         self._tasks: dict[int, asyncio.Task[Settled]] = {}
         self._lanes: dict[str | None, asyncio.Task[Settled]] = {}
@@ -94,6 +94,32 @@ class ScriptCalls:
         for task in self._tasks.values():
             task.cancel()
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+
+    async def _step(self, method: Callable[..., Any], *args: Any, **options: Any) -> Any:
+        return await self._run(self._on, method, *args, **options)
+
+    def _on(self, method: Callable[..., Any], *args: Any, **options: Any) -> Any:
+        """Let the interpreter run on, and answer calls of plain functions here, in its own thread."""
+        snapshot = method(*args, **options)
+        while (settled := self._at_once(snapshot)) is not None:
+            snapshot = snapshot.resume(settled)
+        return snapshot
+
+    def _at_once(self, snapshot: Any) -> Settled | None:
+        """Return what a call comes to that needs no loop; None of everything else."""
+        if getattr(snapshot, "is_os_function", True) or snapshot.object_id is not None:
+            return None
+        name, context = snapshot.function_name, self._around.context
+        stub = self._around.stubs.get(name)
+        if stub is None or not stub.is_plain or (context.line and context.line[2]) or self._around.keep:
+            return None
+        try:
+            arguments = self._arguments(name, snapshot.args, snapshot.kwargs)
+        except (TypeError, ValueError):  # told where every other call is
+            return None
+        self._count(name)
+        one, options = self._call(Asked(self._state.count, name, arguments))
+        return _crossing(call(one, self._around.toolset, **options), self._around.limits.max_result_chars)
 
     async def _named(self, snapshot: NameLookupSnapshot) -> SyncSnapshot:
         """Give a function that is passed on as a value, as in `map(fetch, rows)`."""
@@ -230,14 +256,17 @@ class ScriptCalls:
 
     async def _settle(self, asked: Asked) -> Settled:
         """Answer one call down the line that every call goes, in words the script understands."""
-        context, (limits, on_event, executor) = self._around.context, self._around.context.line or (None, None, None)
-        call = ToolCall(f"{context.call_id}.{asked.number}", self._stub(asked).tool.name, asked.arguments)
+        one, options = self._call(asked)
+        executor = self._around.context.line[2] if self._around.context.line else None
+        result = await acall(one, self._around.toolset, **options, executor=executor)
+        return _crossing(result, self._around.limits.max_result_chars)
+
+    def _call(self, asked: Asked) -> tuple[ToolCall, dict[str, Any]]:
+        context = self._around.context
+        one = ToolCall(f"{context.call_id}.{asked.number}", self._stub(asked).tool.name, asked.arguments)
         inner = ToolContext[Any](run_id=context.run_id, deps=context.deps)
-        limits = self._around.limits
-        result = await acall(
-            call, self._around.toolset, context=inner, limits=limits, on_event=on_event, executor=executor
-        )
-        return _crossing(result, limits.max_result_chars)
+        on_event = context.line[1] if context.line else None
+        return one, {"context": inner, "limits": self._around.limits, "on_event": on_event}
 
 
 def _crossing(result: ToolResult, most: int) -> Settled:

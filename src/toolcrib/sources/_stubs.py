@@ -50,6 +50,12 @@ class Stub:
     classes: Mapping[str, str]
     line: str
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether calling it takes a worker thread and nothing else."""
+        tool = self.tool
+        return tool.func is not None and tool.executor is None and tool.thread and not tool.is_async
+
     def arguments(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """Return what the function was called with under the tool's own parameter names.
 
