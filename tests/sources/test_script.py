@@ -315,6 +315,21 @@ def test_a_script_is_bounded(code, limits, kind, text):
     assert text in result.text
 
 
+def test_a_late_function_is_an_exception_in_the_script_which_goes_on_without_it():
+    events, let_go = [], threading.Event()
+
+    def slow() -> str:
+        let_go.wait(20)
+        return "late"
+
+    code = "try:\n    slow()\nexcept TimeoutError as e:\n    print(e)\nget_weather('Oslo')['city']"
+    result = answer(code, [get_weather, Tool(slow, timeout=0.1)], on_event=events.append)
+    let_go.set()
+    assert result.text == "Tool 'slow' timed out: no answer within 0.1 seconds\nresult: Oslo"
+    finished = [event.result for event in events if isinstance(event, ToolFinished)]
+    assert [(one.call.id, one.kind) for one in finished] == [("1.1", "timed_out"), ("1.2", "ok"), ("1", "ok")]
+
+
 def test_a_script_under_a_short_deadline_may_wait_for_approval_as_long_as_it_takes():
     tools = [Tool(lambda: "written", name="write", effect="write")]
 

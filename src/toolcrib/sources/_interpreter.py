@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import atexit
 import contextlib
 import os
@@ -12,7 +11,7 @@ from collections.abc import Callable
 from functools import partial
 from importlib.util import find_spec
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self
 
 from toolcrib._portal import off_loop
 from toolcrib.errors import MissingExtraError, ToolArgumentError, ToolExecutionError, ToolTimeoutError
@@ -40,7 +39,6 @@ _MOST_PROBLEMS = 8
 
 _lock = Lock()
 _pools: list[Monty] = []
-T = TypeVar("T")
 
 
 def check_installed() -> None:
@@ -114,32 +112,28 @@ class Interpreter:
         with contextlib.suppress(Exception):  # one that was stopped has nothing left to close
             self._opened.__exit__(None, None, None)
 
-    async def start(self, code: str, print_: Callable[[Any, str], None]) -> SyncSnapshot:
-        """Run a script up to its end or its first call."""
-        return await self.step(self._opened.feed_start, code, print_callback=print_)
+    def start(self, code: str, print_: Callable[[Any, str], None]) -> SyncSnapshot:
+        """Run a script up to its end or its first call; blocks."""
+        return self._opened.feed_start(code, print_callback=print_)
 
-    async def load(self, snapshot: bytes, print_: Callable[[Any, str], None]) -> SyncSnapshot:
-        """Return a script to where it waited."""
-        return await self.step(self._opened.load_snapshot, snapshot, print_callback=print_)
+    def load(self, snapshot: bytes, print_: Callable[[Any, str], None]) -> SyncSnapshot:
+        """Return a script to where it waited; blocks."""
+        return self._opened.load_snapshot(snapshot, print_callback=print_)
 
     async def variable(self, name: str) -> Any:
         """Return what a script that is over has left in a variable; None if there is none."""
         from pydantic_monty import MontyRuntimeError
 
         try:
-            return await self.step(self._opened.feed_run, name, skip_type_check=True)
+            return await off_loop(partial(self._opened.feed_run, name, skip_type_check=True))
         except MontyRuntimeError:
             return None
 
-    async def step(self, method: Callable[..., T], *args: Any, **options: Any) -> T:
-        """Let the interpreter run until it stops by itself; a caller that is cancelled stops it."""
-        try:
-            return await off_loop(partial(method, *args, **options))
-        except asyncio.CancelledError:
-            if self._pid is not None:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(self._pid, signal.SIGKILL)
-            raise
+    def kill(self) -> None:
+        """End the interpreter, in the middle of whatever it does."""
+        if self._pid is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self._pid, signal.SIGKILL)
 
 
 # -- what went wrong, as a model is told

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import math
+import time
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from pydantic_core import to_jsonable_python
 
 from toolcrib._json import first_unsafe
+from toolcrib._portal import off_loop
 from toolcrib.dispatch import acall, call
-from toolcrib.errors import NotSerializableError, ToolExecutionError
+from toolcrib.errors import NotSerializableError, ToolExecutionError, ToolTimeoutError
+from toolcrib.events import Event, ToolFinished
+from toolcrib.results import failure
 from toolcrib.sources._script_state import Asked, ScriptState, Settled
+from toolcrib.toolset import Toolset
 from toolcrib.types import Envelope, ToolCall, ToolContext, ToolResult
 
 if TYPE_CHECKING:
@@ -19,7 +27,6 @@ if TYPE_CHECKING:
 
     from toolcrib.limits import Limits, ScriptLimits
     from toolcrib.sources._stubs import Stub, Stubs
-    from toolcrib.toolset import Toolset
 
 __all__ = ["Around", "Interrupted", "ScriptCalls", "plain"]
 
@@ -48,6 +55,15 @@ class Around(NamedTuple):
     keep: Callable[[ScriptState], Awaitable[None]] | None = None
 
 
+class _Running(NamedTuple):
+    """A call in the interpreter's own thread."""
+
+    snapshot: Any
+    call: ToolCall
+    due: float
+    timeout: float
+
+
 class Interrupted(Exception):  # noqa: N818  # no error: the script waits
     """The script called a declared tool, and waits for what somebody else will answer."""
 
@@ -58,19 +74,27 @@ class ScriptCalls:
     Args:
         around: What its calls are made with.
         state: Where it stands.
-        step: Lets the interpreter run on.
+        kill: Ends the interpreter.
     """
 
-    def __init__(self, around: Around, state: ScriptState, step: Callable[..., Awaitable[Any]]) -> None:
+    def __init__(self, around: Around, state: ScriptState, kill: Callable[[], None]) -> None:
         self._around = around
-        self._run = step
+        self._kill = kill
+        self._here = around.toolset.cached(("script.here",), lambda: _threadless(around.toolset))
+        self._lock = Lock()
+        self._turn = 0
+        self._running: _Running | None = None
         self._state = state
         self._tasks: dict[int, asyncio.Task[Settled]] = {}
         self._lanes: dict[str | None, asyncio.Task[Settled]] = {}
         self._places = asyncio.Semaphore(around.limits.max_parallel)
 
-    async def answered(self, snapshot: SyncSnapshot) -> Any:
+    async def answered(self, start: Callable[..., SyncSnapshot], *args: Any) -> Any:
         """Answer every call and return the script's last value.
+
+        Args:
+            start: Lets the interpreter begin, or go on.
+            *args: What with.
 
         Raises:
             Interrupted: It waits for the answer of a declared tool; the state has the rest.
@@ -79,6 +103,7 @@ class ScriptCalls:
         from pydantic_monty import FutureSnapshot, MontyComplete, NameLookupSnapshot
 
         try:
+            snapshot = await self._step(start, *args)
             while not isinstance(snapshot, MontyComplete):
                 if isinstance(snapshot, NameLookupSnapshot):
                     snapshot = await self._named(snapshot)
@@ -95,18 +120,31 @@ class ScriptCalls:
             task.cancel()
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
 
-    async def _step(self, method: Callable[..., Any], *args: Any, **options: Any) -> Any:
-        return await self._run(self._on, method, *args, **options)
+    # -- the interpreter's thread
 
-    def _on(self, method: Callable[..., Any], *args: Any, **options: Any) -> Any:
-        """Let the interpreter run on, and answer calls of plain functions here, in its own thread."""
-        snapshot = method(*args, **options)
-        while (settled := self._at_once(snapshot)) is not None:
+    async def _step(self, method: Callable[..., Any], *args: Any) -> Any:
+        """Let the interpreter run to where it needs this loop; calls of plain functions are answered in its thread."""
+        while True:
+            task = asyncio.ensure_future(off_loop(self._on, self._turn, method, *args))
+            try:
+                late = await self._late(task)
+            except asyncio.CancelledError:
+                self._kill()
+                task.cancel()
+                raise
+            if late is None:
+                return task.result()
+            task.cancel()  # the function goes on in its thread until it returns, as any late one
+            method, args = late.snapshot.resume, (self._timed_out(late),)
+
+    def _on(self, turn: int, method: Callable[..., Any], *args: Any) -> Any:
+        snapshot = method(*args)
+        while (settled := self._at_once(snapshot, turn)) is not None:
             snapshot = snapshot.resume(settled)
         return snapshot
 
-    def _at_once(self, snapshot: Any) -> Settled | None:
-        """Return what a call comes to that needs no loop; None of everything else."""
+    def _at_once(self, snapshot: Any, turn: int) -> Settled | None:
+        """Return what a call of a plain function comes to; None of everything else."""
         if getattr(snapshot, "is_os_function", True) or snapshot.object_id is not None:
             return None
         name, context = snapshot.function_name, self._around.context
@@ -119,7 +157,44 @@ class ScriptCalls:
             return None
         self._count(name)
         one, options = self._call(Asked(self._state.count, name, arguments))
-        return _crossing(call(one, self._around.toolset, **options), self._around.limits.max_result_chars)
+        on_event = options["on_event"]
+        if on_event is not None:
+            options["on_event"] = partial(self._heard, on_event, turn)
+        timeout = self._around.limits.deadline if stub.tool.timeout is None else stub.tool.timeout
+        due = math.inf if timeout is None else time.monotonic() + timeout
+        self._running = _Running(snapshot, one, due, timeout or 0.0)
+        result = call(one, self._here, **options)
+        with self._lock:
+            if self._turn != turn:  # it was late, and somebody else has gone on
+                raise ToolTimeoutError
+            self._running = None
+        return _crossing(result, self._around.limits.max_result_chars)
+
+    def _heard(self, on_event: Callable[[Event], object], turn: int, event: Event) -> None:
+        if self._turn == turn:  # else it was late, which has been told
+            on_event(event)
+
+    async def _late(self, task: asyncio.Future[Any]) -> _Running | None:
+        """Return the call in the interpreter's thread that passed its deadline; None when the thread is done."""
+        while True:
+            await asyncio.wait([task], timeout=_LOOK_EVERY)
+            with self._lock:
+                running = self._running
+                if task.done():
+                    return None
+                if running is not None and time.monotonic() > running.due:
+                    self._turn += 1
+                    self._running = None
+                    return running
+
+    def _timed_out(self, late: _Running) -> Settled:
+        error = ToolTimeoutError(f"no answer within {late.timeout:g} seconds")
+        kind, text, *_ = failure(late.call.name, error)
+        result = ToolResult(late.call, None, kind, text=text, duration=late.timeout)
+        context = self._around.context
+        if context.line and context.line[1]:
+            context.line[1](ToolFinished(context.run_id, result))
+        return _crossing(result, self._around.limits.max_result_chars)
 
     async def _named(self, snapshot: NameLookupSnapshot) -> SyncSnapshot:
         """Give a function that is passed on as a value, as in `map(fetch, rows)`."""
@@ -130,7 +205,7 @@ class ScriptCalls:
         def function() -> None: ...
 
         function.__name__ = name
-        return await self._step(snapshot.resume, value=function)
+        return await self._step(partial(snapshot.resume, value=function))
 
     def _is_function(self, name: str) -> bool:
         return name in self._around.stubs.functions or (name == "find_tools" and self._around.find is not None)
@@ -267,6 +342,14 @@ class ScriptCalls:
         inner = ToolContext[Any](run_id=context.run_id, deps=context.deps)
         on_event = context.line[1] if context.line else None
         return one, {"context": inner, "limits": self._around.limits, "on_event": on_event}
+
+
+def _threadless(toolset: Toolset) -> Toolset:
+    """Return the tools as they run in a thread that is there already."""
+    return Toolset([tool.replace(thread=False) for tool in toolset])
+
+
+_LOOK_EVERY = 0.05  # seconds between two looks at the interpreter's thread
 
 
 def _crossing(result: ToolResult, most: int) -> Settled:

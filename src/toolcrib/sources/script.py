@@ -218,7 +218,7 @@ class ScriptTool:
         stubs = self._checked(state.code) if self._check_types and not state.snapshot else None
         try:
             async with Interpreter(self.limits, stubs) as interpreter:
-                value = await self._value(interpreter, ScriptCalls(around, state, interpreter.step), state)
+                value = await self._value(interpreter, ScriptCalls(around, state, interpreter.kill), state)
         except Interrupted:
             return _waiting(state, context, self._stubs)
         except ToolcribError:
@@ -259,10 +259,9 @@ class ScriptTool:
             state.dropped += len(text[room:])
 
         if state.snapshot:
-            first = await interpreter.load(state.snapshot, print_)
+            value = await calls.answered(interpreter.load, state.snapshot, print_)
         else:
-            first = await interpreter.start(state.code, print_)
-        value = await calls.answered(first)
+            value = await calls.answered(interpreter.start, state.code, print_)
         return await interpreter.variable("result") if value is None and "result" in state.code else value
 
 
