@@ -17,6 +17,17 @@ EXAMPLES = sorted(path.stem for path in (ROOT / "examples").glob("*.py"))
 PRINTS = {
     "agent_with_script": ["It rains in Paris, and the sum is 1625.", "3 turns, 0.0 dollars, ok: True", "- ok: 1625.0"],
     "agents_as_tools": ["72.73 euros", "- weather_desk took 2 turns", "- money_desk took 2 turns"],
+    "code_mode": [
+        "async def count(part: str) -> int",
+        '["92 of nut ordered","100 of washer ordered"]',
+        "I ordered nuts",
+    ],
+    "crash_proof": [
+        "0 ok: 3",
+        "1 failed: Tool 'parse' failed: its process was ended by SIGABRT",
+        "2 timed_out",
+        "3 ok: 2",
+    ],
     "every_call_answered": [
         "ZeroDivisionError",
         "not valid JSON",
