@@ -215,7 +215,9 @@ def test_the_functions_own_default_is_what_is_used():
 
 def test_tools_behind_one_wall_have_names_of_their_own():
     with ProcessExecutor() as wall, pytest.raises(ToolNameError, match="two tools are named"):
-        wall.tools([Tool(functools.reduce, name="f", parameters={"type": "object"}), Tool(functools.wraps, name="f")])
+        wall.tools(
+            [Tool(called, name="f", parameters={"type": "object"}) for called in (functools.reduce, functools.wraps)]
+        )
 
 
 def test_a_script_calls_tools_and_its_last_expression_is_its_answer():
