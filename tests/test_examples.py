@@ -37,6 +37,7 @@ PRINTS = {
     ],
     "foreign_schema": ['ok: {"forecast":"rain"', "greater than the maximum of 14", "duplicate key"],
     "loopback": [],
+    "mcp_server": ["tools: shelf.find_book", "ok: A Field Guide to Hammers", "invalid_arguments:", "not_found:"],
     "own_engine": ["The answer is 1625.0.", "I can only add."],
     "own_executor": ["denied: Tool 'book_table' was denied", "ok: A table for 3 on Friday"],
     "quickstart": ['<tool name="book_table">', "convert_currency: ok: 275.0", "Did you mean 'get_weather'?"],

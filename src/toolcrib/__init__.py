@@ -10,6 +10,7 @@ from toolcrib.errors import (
     AuthorizationNeededError,
     EngineError,
     ExternalToolError,
+    MCPConnectionError,
     MissingExtraError,
     NotSerializableError,
     TargetError,
@@ -75,12 +76,14 @@ if TYPE_CHECKING:
     from toolcrib.sources.arcade import ArcadeClient
     from toolcrib.sources.composio import ComposioClient
     from toolcrib.sources.gateway import ExternalToolProvider, ExternalToolSpec, JsonHttpExternalToolClient
+    from toolcrib.sources.mcp import MCP, MCPClient, MCPElicitation, MCPSampling
     from toolcrib.sources.pipedream import PipedreamClient
     from toolcrib.sources.script import ScriptOutcome, ScriptTool
 
     __version__: str
 
 __all__ = [
+    "MCP",
     "Agent",
     "ApprovalExecutor",
     "ArcadeClient",
@@ -105,6 +108,10 @@ __all__ = [
     "LLMEngine",
     "Limits",
     "LocalEngine",
+    "MCPClient",
+    "MCPConnectionError",
+    "MCPElicitation",
+    "MCPSampling",
     "Message",
     "MissingExtraError",
     "ModelReplied",
@@ -175,6 +182,10 @@ _LAZY = {
     "JsonHttpExternalToolClient": "toolcrib.sources.gateway",
     "LLMEngine": "toolcrib.engines.llm",
     "LocalEngine": "toolcrib.engines.local",
+    "MCP": "toolcrib.sources.mcp",
+    "MCPClient": "toolcrib.sources.mcp",
+    "MCPElicitation": "toolcrib.sources.mcp",
+    "MCPSampling": "toolcrib.sources.mcp",
     "PipedreamClient": "toolcrib.sources.pipedream",
     "ProcessExecutor": "toolcrib.executors.process",
     "RetryExecutor": "toolcrib.executors.retry",

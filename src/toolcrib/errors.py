@@ -10,8 +10,9 @@ The tree::
     ├── ToolExecutionError     (RuntimeError)  a tool ran and reported failure
     │   ├── ToolTimeoutError   (TimeoutError)  a tool did not finish before its deadline
     │   ├── ToolDeniedError                    a call was refused before it ran
-    │   └── ExternalToolError                  a tool gateway failed, or a tool behind it
-    │       └── AuthorizationNeededError       a tool that first needs somebody's consent, given at a URL
+    │   ├── ExternalToolError                  a tool gateway failed, or a tool behind it
+    │   │   └── AuthorizationNeededError       a tool that first needs somebody's consent, given at a URL
+    │   └── MCPConnectionError (ConnectionError)  an MCP server could not be reached, or was lost
     ├── NotSerializableError   (TypeError)     a value that JSON cannot carry, with its path
     ├── EngineError            (RuntimeError)  a model could not be reached or did not answer
     │   └── WeightsError                       a local model's weights could not be had
@@ -33,6 +34,7 @@ __all__ = [
     "AuthorizationNeededError",
     "EngineError",
     "ExternalToolError",
+    "MCPConnectionError",
     "MissingExtraError",
     "NotSerializableError",
     "TargetError",
@@ -141,6 +143,10 @@ class AuthorizationNeededError(ExternalToolError):
         )
         self.url = url
         self.user_id = user_id
+
+
+class MCPConnectionError(ToolExecutionError, ConnectionError):
+    """An MCP server could not be reached, or was lost before it answered; a tool that fails there is none of these."""
 
 
 class NotSerializableError(ToolcribError, TypeError):

@@ -9,8 +9,13 @@ __all__ = [
     "CATALOGUE_SECONDS",
     "CONNECT_SECONDS",
     "DEFAULT_LIMITS",
+    "HANDSHAKE_SECONDS",
     "MAX_HTTP_BYTES",
+    "MAX_INPUT_ROUNDS",
+    "MAX_LOG_TAIL_BYTES",
+    "MAX_MESSAGE_BYTES",
     "MAX_NAME_CHARS",
+    "MAX_PAGES",
     "MAX_PIECES",
     "MAX_PIECES_CHARS",
     "MAX_REDIRECTS",
@@ -32,6 +37,21 @@ MODEL_REQUEST_SECONDS = 600.0
 
 #: Seconds a source's own client may take to list its tools.
 CATALOGUE_SECONDS = 60.0
+
+#: Seconds an MCP server has to start and to agree on a protocol.
+HANDSHAKE_SECONDS = 30.0
+
+#: Pages of one list of tools.
+MAX_PAGES = 1_000
+
+#: Bytes of one message of an MCP server.
+MAX_MESSAGE_BYTES = 20_000_000
+
+#: Bytes kept of the last words of an MCP server, for the text of an error.
+MAX_LOG_TAIL_BYTES = 4_000
+
+#: Times an MCP server may ask for something before it answers one call.
+MAX_INPUT_ROUNDS = 10
 
 #: Seconds until the next of several addresses of a host is tried.
 CONNECT_SECONDS = 3.0

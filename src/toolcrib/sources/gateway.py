@@ -19,6 +19,7 @@ from toolcrib.limits import CATALOGUE_SECONDS, MAX_NAME_CHARS, MAX_TOOLS
 from toolcrib.protocols import ExternalToolClient
 from toolcrib.results import clean
 from toolcrib.schema.jsonschema import compiled
+from toolcrib.sources._annotations import effect_of
 from toolcrib.sources._gateway_http import JsonHttpExternalToolClient
 from toolcrib.tools import Tool
 from toolcrib.toolset import Toolset
@@ -98,15 +99,7 @@ _KINDS: tuple[tuple[str, Any, str], ...] = (
 def _effect(members: Mapping[str, Any]) -> Effect | None:
     if members.get("effect") in get_args(Effect):
         return members["effect"]
-    annotations = members.get("annotations")
-    hints: Mapping[str, Any] = cast("Mapping[str, Any]", annotations) if isinstance(annotations, Mapping) else {}
-    if hints.get("readOnlyHint") is True:
-        return "read"
-    if hints.get("destructiveHint") is True:
-        return "destructive"
-    if hints.get("idempotentHint") is True:
-        return "idempotent"
-    return "write" if hints.get("destructiveHint") is False else None
+    return effect_of(members.get("annotations"))
 
 
 class ExternalToolProvider:
