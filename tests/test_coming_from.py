@@ -11,13 +11,16 @@ import pytest
 from toolcrib import (
     Agent,
     NotSerializableError,
+    ProcessExecutor,
     ScriptedEngine,
+    ScriptTool,
     Tool,
     ToolArgumentError,
     ToolCall,
     ToolContext,
     ToolcribWarning,
     ToolExecutionError,
+    ToolNameError,
     ToolParameter,
     ToolResponse,
     Toolset,
@@ -210,6 +213,28 @@ def test_data_that_is_not_json_is_told_with_its_path_and_in_a_call_answered():
 def test_the_functions_own_default_is_what_is_used():
     declared = [ToolParameter("warehouse", "str", default="New York")]
     assert Tool(lambda **given: given, name="f", parameters=declared).call({}) == {}
+
+
+def test_tools_behind_one_wall_have_names_of_their_own():
+    with ProcessExecutor() as wall, pytest.raises(ToolNameError, match="two tools are named"):
+        wall.tools(
+            [Tool(called, name="f", parameters={"type": "object"}) for called in (functools.reduce, functools.wraps)]
+        )
+
+
+def test_a_script_calls_tools_and_its_last_expression_is_its_answer():
+    script = ScriptTool([Tool(lambda a=1: a + 1, name="more")])
+    assert script.run("[more(a=n) for n in range(3)]").value == [1, 2, 3]
+
+
+def test_source_and_display_name_are_told_in_a_prompt_and_to_no_provider():
+    facts = [ToolParameter("a", source="history", display_name="Number", examples=[3])]
+    made = Tool(lambda a=1: a, name="f", parameters=facts)
+    assert "<source>history</source>" in made.build_prompt()
+    assert "<display_name>Number</display_name>" in made.build_prompt()
+    assert [(p.source, p.display_name, p.examples) for p in made.parameters] == [("history", "Number", [3])]
+    assert "Number" not in str(openai_chat.tools(Toolset([made])))
+    assert "history" not in str(openai_chat.tools(Toolset([made])))
 
 
 def test_options_are_enforced():

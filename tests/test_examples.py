@@ -24,6 +24,17 @@ PRINTS = {
         "leads out of this folder",
     ],
     "agents_as_tools": ["72.73 euros", "- weather_desk took 2 turns", "- money_desk took 2 turns"],
+    "code_mode": [
+        "async def count(part: str) -> int",
+        '["92 of nut ordered","100 of washer ordered"]',
+        "I ordered nuts",
+    ],
+    "crash_proof": [
+        "0 ok: 3",
+        "1 failed: Tool 'parse' failed: its process was ended by SIGABRT",
+        "2 timed_out",
+        "3 ok: 2",
+    ],
     "every_call_answered": [
         "ZeroDivisionError",
         "not valid JSON",

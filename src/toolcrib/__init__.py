@@ -24,6 +24,7 @@ from toolcrib.errors import (
     ToolNotFoundError,
     ToolSignatureError,
     ToolTimeoutError,
+    WallError,
     WeightsError,
 )
 from toolcrib.events import (
@@ -37,7 +38,7 @@ from toolcrib.events import (
     ToolStarted,
 )
 from toolcrib.executors.inline import InlineExecutor
-from toolcrib.limits import Limits
+from toolcrib.limits import Limits, ScriptLimits, WallLimits
 from toolcrib.protocols import (
     ArtifactStore,
     Engine,
@@ -82,6 +83,8 @@ if TYPE_CHECKING:
     from toolcrib.engines.local import LocalEngine
     from toolcrib.engines.scripted import ScriptedEngine
     from toolcrib.executors.approval import ApprovalExecutor
+    from toolcrib.executors.bubblewrap import BubblewrapExecutor
+    from toolcrib.executors.process import ProcessExecutor
     from toolcrib.executors.retry import RetryExecutor
     from toolcrib.executors.trace import TraceExecutor
     from toolcrib.serve.gateway import gateway_app, serve_gateway
@@ -92,6 +95,7 @@ if TYPE_CHECKING:
     from toolcrib.sources.mcp import MCP, MCPClient, MCPElicitation, MCPSampling
     from toolcrib.sources.openapi import OpenAPI, OpenAPILine, OpenAPIReport
     from toolcrib.sources.pipedream import PipedreamClient
+    from toolcrib.sources.script import ScriptOutcome, ScriptTool
     from toolcrib.sources.skill_folder import SkillFolder
 
     __version__: str
@@ -104,6 +108,7 @@ __all__ = [
     "ArtifactStore",
     "AuthorizationNeededError",
     "BaseSkill",
+    "BubblewrapExecutor",
     "ComposioClient",
     "Effect",
     "Engine",
@@ -137,6 +142,7 @@ __all__ = [
     "OpenAPILine",
     "OpenAPIReport",
     "PipedreamClient",
+    "ProcessExecutor",
     "RedisArtifactStore",
     "Reply",
     "RetryExecutor",
@@ -147,6 +153,9 @@ __all__ = [
     "RunStarted",
     "SQLiteArtifactStore",
     "SchemaPart",
+    "ScriptLimits",
+    "ScriptOutcome",
+    "ScriptTool",
     "ScriptedEngine",
     "Secret",
     "SkillFolder",
@@ -176,6 +185,8 @@ __all__ = [
     "ToolsetChanges",
     "TraceExecutor",
     "Usage",
+    "WallError",
+    "WallLimits",
     "WeightsError",
     "__version__",
     "acall_tools",
@@ -200,6 +211,7 @@ _LAZY = {
     "Agent": "toolcrib.agent",
     "ApprovalExecutor": "toolcrib.executors.approval",
     "ArcadeClient": "toolcrib.sources.arcade",
+    "BubblewrapExecutor": "toolcrib.executors.bubblewrap",
     "ComposioClient": "toolcrib.sources.composio",
     "ExternalToolProvider": "toolcrib.sources.gateway",
     "ExternalToolSpec": "toolcrib.sources.gateway",
@@ -214,7 +226,10 @@ _LAZY = {
     "OpenAPILine": "toolcrib.sources.openapi",
     "OpenAPIReport": "toolcrib.sources.openapi",
     "PipedreamClient": "toolcrib.sources.pipedream",
+    "ProcessExecutor": "toolcrib.executors.process",
     "RetryExecutor": "toolcrib.executors.retry",
+    "ScriptOutcome": "toolcrib.sources.script",
+    "ScriptTool": "toolcrib.sources.script",
     "ScriptedEngine": "toolcrib.engines.scripted",
     "SkillFolder": "toolcrib.sources.skill_folder",
     "TraceExecutor": "toolcrib.executors.trace",

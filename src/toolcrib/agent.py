@@ -14,6 +14,7 @@ from toolcrib._portal import portal
 from toolcrib._steps import steps
 from toolcrib._verdicts import check_judge, judged
 from toolcrib.engines._native import offered, wanted
+from toolcrib.engines.calling import CALLING, Calling, called
 from toolcrib.engines.llm import LLMEngine
 from toolcrib.engines.local import LocalEngine
 from toolcrib.errors import warn
@@ -58,14 +59,17 @@ class Agent:
         async_tools: `"run"`, or `"raise"` to refuse the author's own `async def` functions on `run`,
             `chat` and `stream`: a ValueError when the model calls one. Tools of a source and agents
             as tools are not meant.
+        calling: How the model calls: `"native"` through its provider; `"xml"` and `"script"` for a model without tool
+            calling, shown the tools in the prompt and read for calls, or for one script that makes them (the
+            `script` extra); `"auto"`, `"xml"` for an engine with `calls_tools = False` and native for every other.
         native_tools: Tools of the provider that the model may use, as `NativeTool` or its value, such as
             `"web_search"`. They run there, cost what the provider says, and are no tools of the agent: no
             executor, approval or limit of it sees them. What the engine does not offer is left out, with a warning.
         allow_dangerous_native_tools: Whether `native_tools` may have code execution and computer use.
 
     Raises:
-        ValueError: `async_tools` is neither; the name cannot be a tool's; tools collide under a strict policy;
-            a native tool is unknown, or dangerous and not allowed.
+        ValueError: `async_tools` or `calling` is unknown; the name cannot be a tool's; tools collide under a strict
+            policy; a native tool is unknown, or dangerous and not allowed.
         EngineError: The model of that name needs an API key, and there is none.
         TypeError: The engine is none, `on_event` cannot be called as it must, or an entry of `tools` is no tool.
     """
@@ -82,11 +86,14 @@ class Agent:
         executor: Executor | None = None,
         on_event: Callable[[Event], object] | None = None,
         async_tools: Literal["run", "raise"] = "run",
+        calling: Calling = "native",
         native_tools: Iterable[NativeTool | str] = (),
         allow_dangerous_native_tools: bool = False,
     ) -> None:
         if async_tools not in ("run", "raise"):
             raise ValueError(f'async_tools must be "run" or "raise", not {async_tools!r}')
+        if calling not in CALLING:
+            raise ValueError(f"calling must be one of {', '.join(CALLING)}, not {calling!r}")
         if on_event is not None and (not callable(on_event) or iscoroutinefunction(on_event)):
             raise TypeError("on_event must be a plain function that takes an event")
         self.engine = _engine(engine)
@@ -97,6 +104,7 @@ class Agent:
         self.executor = executor
         self.on_event = on_event
         self.async_tools = async_tools
+        self.calling: Calling = calling
         self._native_tools = wanted(native_tools, allow_dangerous=allow_dangerous_native_tools)
         self._offered = self.engine, offered(self.engine, self._native_tools)
         self._warned = False
@@ -417,9 +425,10 @@ class Agent:
     def _run_turns(
         self, prompt: str | None, toolset: Toolset, deps: Any, *, sync: bool, **options: Any
     ) -> AsyncGenerator[Event, None]:
+        engine, toolset = called(self.engine, toolset, self.calling)
         return self._heard(
             run_turns(
-                self.engine,
+                engine,
                 toolset,
                 prompt,
                 agent=self.name,

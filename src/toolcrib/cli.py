@@ -179,8 +179,14 @@ def _list(
     if as_json:
         write_line(json_text([tool.definition() for tool in tools], indent=2))
         return
-    rows = [(tool.name, expected_call("", tool.input_schema)[1:-1], _first_line(tool.description)) for tool in tools]
+    rows = [(tool.name, _parameters(tool), _first_line(tool.description)) for tool in tools]
     print_table(("name", "parameters", "description"), rows)
+
+
+def _parameters(tool: Tool) -> str:
+    """Return a tool's parameters in one line, each with the name its author gave it for people."""
+    named = [f"{p.name}: {p.display_name}" for p in tool.parameters if p.display_name]
+    return expected_call("", tool.input_schema)[1:-1] + (f" [{', '.join(named)}]" if named else "")
 
 
 def _show(

@@ -62,6 +62,8 @@ async def acall(
             await tool.prepare()
         arguments = tool.read(call.arguments, limits)
         call = _in_context(call, tool, context, limits, on_event)
+        if tool.executor is not None and call.context is not None:
+            call.context.line = limits, on_event, executor
         value = await (tool.executor or executor or _INLINE).run(tool, arguments, call)
         answer = answer_to(value, limits)
     except BaseException as error:  # SystemExit and the like are the tool's failure, not the run's

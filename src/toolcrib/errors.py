@@ -18,6 +18,7 @@ The tree::
     ├── EngineError            (RuntimeError)  a model could not be reached or did not answer
     │   └── WeightsError                       a local model's weights could not be had
     ├── TargetError            (ValueError)    a command-line target that names no tools
+    ├── WallError              (RuntimeError)  a wall that cannot be had on this machine
     └── MissingExtraError      (ImportError)   an optional dependency is not installed
 
     ToolcribWarning            (UserWarning)   every warning toolcrib gives
@@ -49,6 +50,7 @@ __all__ = [
     "ToolTimeoutError",
     "ToolcribError",
     "ToolcribWarning",
+    "WallError",
     "WeightsError",
     "warn",
 ]
@@ -187,6 +189,10 @@ class WeightsError(EngineError):
 
 class TargetError(ToolcribError, ValueError):
     """What was named on the command line holds no tools."""
+
+
+class WallError(ToolcribError, RuntimeError):
+    """A wall that untrusted work is to run behind cannot be had on this machine; nothing runs without it."""
 
 
 class MissingExtraError(ToolcribError, ImportError):

@@ -39,6 +39,7 @@ __all__ = [
     "MAX_REDIRECTS",
     "MAX_SCHEMA_CHARS",
     "MAX_SCHEMA_DEPTH",
+    "MAX_SCRIPT_WORKERS",
     "MAX_SKILLS",
     "MAX_SOURCE_CHARS",
     "MAX_TOOLS",
@@ -53,6 +54,8 @@ __all__ = [
     "SCRIPT_SECONDS",
     "STORE_SECONDS",
     "Limits",
+    "ScriptLimits",
+    "WallLimits",
 ]
 
 #: Threads that sync tools may occupy at once in this process. One that outlives its deadline keeps
@@ -177,6 +180,73 @@ MAX_SCHEMA_DEPTH = 32
 
 #: Characters of one description that a model wrote.
 MAX_DESCRIPTION_CHARS = 2_000
+#: Interpreters that may run models' scripts at once in this process; a script beyond them waits.
+MAX_SCRIPT_WORKERS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptLimits:
+    """What one script of a model may take; each call it makes has the `Limits` of any other call beside.
+
+    Args:
+        seconds: Time the script itself may compute; waiting for tools does not count.
+        memory_bytes: What its values may take.
+        calls: Calls it may make.
+        code_chars: Length of the script.
+        printed_chars: Characters it may print; the rest is dropped, with a note.
+        value_chars: Length of one value that a tool hands to it.
+        shown_tools: Tools whose stubs stand in the description; a larger toolset is searched with `find_tools`.
+
+    Raises:
+        ValueError: Bounds under which no script could ever run.
+    """
+
+    seconds: float = 10.0
+    memory_bytes: int = 128_000_000
+    calls: int = 200
+    code_chars: int = 50_000
+    printed_chars: int = 20_000
+    value_chars: int = 5_000_000
+    shown_tools: int = 40
+
+    def __post_init__(self) -> None:
+        if not self.seconds > 0 or self.memory_bytes < _LEAST_MEMORY or self.code_chars < 1:
+            raise ValueError(
+                f"a script needs more than 0 seconds, {_LEAST_MEMORY:,} bytes of memory and 0 characters, not {self!r}"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class WallLimits:
+    """What one process behind a wall may take.
+
+    Args:
+        memory_bytes: Its address space.
+        processes: Processes and threads one call may have at once.
+        open_files: Files it may have open.
+        file_bytes: The size of a file it writes.
+        answer_bytes: The length of its answer, as JSON.
+
+    Raises:
+        ValueError: Bounds under which no process could start.
+    """
+
+    memory_bytes: int = 1_000_000_000
+    processes: int = 32
+    open_files: int = 256
+    file_bytes: int = 100_000_000
+    answer_bytes: int = 20_000_000
+
+    def __post_init__(self) -> None:
+        if self.memory_bytes < _LEAST_PROCESS or self.processes < 1 or self.open_files < _LEAST_FILES:
+            raise ValueError(
+                f"a process needs {_LEAST_PROCESS:,} bytes of memory, itself and {_LEAST_FILES} files, not {self!r}"
+            )
+
+
+_LEAST_MEMORY = 1_000_000
+_LEAST_PROCESS = 50_000_000
+_LEAST_FILES = 16
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,7 +65,8 @@ class Engine(Protocol):
     One whose provider runs tools of its own says so in a `native_tools`, a frozenset of NativeTool. Those
     an agent wants of them are then passed to `acomplete` and `astream` as the keyword `native_tools`, a
     sequence; there is no such keyword when there are none. One whose words can be held to JSON has a true
-    `answers_json`, and is passed the keyword `answer_schema`, a JSON Schema, where JSON is wanted.
+    `answers_json`, and is passed the keyword `answer_schema`, a JSON Schema, where JSON is wanted. One of a model
+    without tool calling says so with a `calls_tools` that is False.
     """
 
     @property

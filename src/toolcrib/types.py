@@ -267,6 +267,8 @@ class ToolContext(Generic[_Deps]):
         deps: Whatever the caller of the run passed as `deps`.
         on_progress: Who hears of progress: `(call_id, progress, total, message)`.
         timeout: Seconds the call may run; its deadline is set when it begins.
+        line: The limits, listener and executor of the line the call came down, for an executor that makes
+            calls of its own; None where the tool names no executor.
     """
 
     call_id: str = ""
@@ -275,6 +277,7 @@ class ToolContext(Generic[_Deps]):
     deps: _Deps = None  # type: ignore[assignment]  # without deps there is nothing to inject
     on_progress: Callable[[str, float, float | None, str | None], None] | None = None
     timeout: float | None = None
+    line: Any = field(default=None, compare=False, repr=False)
 
     def progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
         """Report how far the call has come; safe from any thread, and free when nobody listens.
