@@ -40,7 +40,7 @@ format: .venv/installed-dev ## format the code and mend what the linter can
 	$(BIN)/ruff format
 
 clean: ## remove everything made here
-	rm -rf .venv dist site .cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv dist site .cache .peers .pytest_cache .ruff_cache .hypothesis
 
 # The stamps depend on what decides about packages, so nothing is installed, or asked of the network, twice.
 .venv/installed-demo: pyproject.toml scripts/install.sh

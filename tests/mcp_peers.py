@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-CACHE = Path(__file__).parents[1] / ".cache" / "peers"
+CACHE = Path(__file__).parents[1] / ".peers" / "mcp"
 NODE = (
     "@modelcontextprotocol/server-everything",
     "@modelcontextprotocol/server-filesystem",

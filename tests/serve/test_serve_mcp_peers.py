@@ -1,4 +1,4 @@
-"""Our MCP server used by other people's clients, which are installed into .cache/peers when they are not there."""
+"""Our MCP server used by other people's clients, which are installed into .peers/mcp when they are not there."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 from toolcrib.serve.mcp import mcp_app
 
 ROOT = Path(__file__).parents[2]
-PEERS = ROOT / ".cache" / "peers"
+PEERS = ROOT / ".peers" / "mcp"
 TOKEN = "a-very-secret-token"  # noqa: S105  # of these tests
 STDIO = [sys.executable, "-m", "toolcrib.serve.mcp", str(ROOT / "examples" / "quickstart.py")]
 

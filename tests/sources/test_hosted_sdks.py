@@ -16,7 +16,7 @@ from hosted_servers import KEY, Arcade, Composio, Pipedream
 from toolcrib import ArcadeClient, ComposioClient, PipedreamClient
 
 SDKS = ["composio-client>=2.0.0rc19,<3", "arcadepy>=1.10,<2", "pipedream>=2.3,<3"]
-CACHE = Path(__file__).parents[2] / ".cache" / "hosted-sdks"
+CACHE = Path(__file__).parents[2] / ".peers" / "hosted-sdks"
 
 COMPOSIO = """
 from composio_client import Composio
@@ -61,7 +61,7 @@ def run(*command: str | Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture(scope="module")
 def python() -> Path:
-    """A Python with the SDKs, made once and kept in `.cache`."""
+    """A Python with the SDKs, made once and kept in `.peers`."""
     made = CACHE / "bin" / "python"
     if not (CACHE / "complete").exists():
         run(sys.executable, "-m", "venv", "--clear", CACHE)
