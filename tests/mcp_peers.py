@@ -14,11 +14,11 @@ import pytest
 
 CACHE = Path(__file__).parents[1] / ".peers" / "mcp"
 NODE = (
-    "@modelcontextprotocol/server-everything",
-    "@modelcontextprotocol/server-filesystem",
-    "@modelcontextprotocol/server-memory",
+    "@modelcontextprotocol/server-everything@2026.8.31",
+    "@modelcontextprotocol/server-filesystem@2026.8.31",
+    "@modelcontextprotocol/server-memory@2026.8.31",
 )
-PYTHON = ("mcp-server-git", "mcp-server-time")
+PYTHON = ("mcp-server-git==2026.10.19", "mcp-server-time==2026.10.19")
 
 
 @contextmanager
