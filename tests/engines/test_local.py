@@ -379,7 +379,7 @@ async def test_cancelling_ends_the_computation_and_frees_the_model(engine: Local
     with anyio.move_on_after(0.3) as scope:
         await engine.acomplete([user("word " * 3000)], Toolset())
     assert scope.cancelled_caught
-    assert time.monotonic() - before < 2
+    assert time.monotonic() - before < 10
     await engine.acomplete([user("Hi")], Toolset())
     assert time.monotonic() - before < 20  # the whole long prompt would take longer
 
