@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from toolcrib.engines._weights import cache_dir
+from toolcrib.engines.local._weights import cache_dir
 
 ROOT = Path(__file__).parents[1]
 HAS_WEIGHTS = any(cache_dir().glob("*/qwen2.5-coder-0.5b-instruct-q4_k_m.gguf"))

@@ -20,6 +20,8 @@ NOT_LOADED = (
     "pydantic.main",
     "pydantic_ai",
     "rich",
+    "toolcrib.stores.redis",
+    "toolcrib.stores.sqlite",
     "typer",
     "xllamacpp",
 )

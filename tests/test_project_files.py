@@ -96,6 +96,12 @@ def test_every_extra_that_is_named_exists(files):
     assert named - {"extra"} <= set(extras)
 
 
+def test_the_table_of_extras_has_every_one_in_a_row_and_no_other(files):
+    table = files["docs/index.md"].partition("| extra | brings |")[2]
+    cells = re.findall(r"^\| (`[^|]+) \|", table, re.MULTILINE)
+    assert sorted(re.findall(r"`([^`]+)`", " ".join(cells))) == sorted(project()["optional-dependencies"])
+
+
 def test_every_link_between_documents_leads_somewhere(files):
     broken = [
         f"{name}: {target}"

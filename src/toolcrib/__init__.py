@@ -50,7 +50,7 @@ from toolcrib.protocols import (
 )
 from toolcrib.schema.inferred import SchemaPart
 from toolcrib.sources.skill import BaseSkill
-from toolcrib.stores import InMemoryArtifactStore, RedisArtifactStore, SQLiteArtifactStore
+from toolcrib.stores.memory import InMemoryArtifactStore
 from toolcrib.tools import Tool, tool, tool_from_function
 from toolcrib.toolset import Toolset, ToolsetChanges
 from toolcrib.types import (
@@ -97,6 +97,8 @@ if TYPE_CHECKING:
     from toolcrib.sources.pipedream import PipedreamClient
     from toolcrib.sources.script import ScriptOutcome, ScriptTool
     from toolcrib.sources.skill_folder import SkillFolder
+    from toolcrib.stores.redis import RedisArtifactStore
+    from toolcrib.stores.sqlite import SQLiteArtifactStore
 
     __version__: str
 
@@ -227,7 +229,9 @@ _LAZY = {
     "OpenAPIReport": "toolcrib.sources.openapi",
     "PipedreamClient": "toolcrib.sources.pipedream",
     "ProcessExecutor": "toolcrib.executors.process",
+    "RedisArtifactStore": "toolcrib.stores.redis",
     "RetryExecutor": "toolcrib.executors.retry",
+    "SQLiteArtifactStore": "toolcrib.stores.sqlite",
     "ScriptOutcome": "toolcrib.sources.script",
     "ScriptTool": "toolcrib.sources.script",
     "ScriptedEngine": "toolcrib.engines.scripted",
@@ -237,9 +241,9 @@ _LAZY = {
     "gateway_app": "toolcrib.serve.gateway",
     "mcp_app": "toolcrib.serve.mcp",
     "mcp_server": "toolcrib.serve.mcp",
+    "read_docs_tools": "toolcrib.builtin.documents",
     "serve_gateway": "toolcrib.serve.gateway",
     "serve_mcp": "toolcrib.serve.mcp",
-    "read_docs_tools": "toolcrib.builtin.documents",
     "sql_tools": "toolcrib.builtin.databases",
     "web_tools": "toolcrib.builtin.pages",
 }

@@ -15,7 +15,8 @@ from toolcrib.protocols import ArtifactStore, Engine
 from toolcrib.schema.inquiry import Inquiry
 from toolcrib.schema.pinned import difference, drifted
 from toolcrib.schema.signature import read_signature
-from toolcrib.stores import RedisArtifactStore, SQLiteArtifactStore
+from toolcrib.stores.redis import RedisArtifactStore
+from toolcrib.stores.sqlite import SQLiteArtifactStore
 from toolcrib.tools import Mode, Tool
 from toolcrib.toolset import Toolset
 

@@ -24,12 +24,13 @@ __all__ = [
     "MAX_HTTP_LINES",
     "MAX_INPUT_ROUNDS",
     "MAX_LINKS",
+    "MAX_LIST_PAGES",
     "MAX_LOG_TAIL_BYTES",
     "MAX_MESSAGE_BYTES",
     "MAX_NAME_CHARS",
     "MAX_NUMBER_BITS",
+    "MAX_OPERATION_SCHEMA_CHARS",
     "MAX_OUTPUT_BYTES",
-    "MAX_PAGES",
     "MAX_PAGE_BYTES",
     "MAX_PATH_CHARS",
     "MAX_PIECES",
@@ -37,21 +38,20 @@ __all__ = [
     "MAX_QUERY_CHARS",
     "MAX_QUERY_VALUE_BYTES",
     "MAX_REDIRECTS",
-    "MAX_SCHEMA_CHARS",
-    "MAX_SCHEMA_DEPTH",
     "MAX_SCRIPT_WORKERS",
     "MAX_SKILLS",
     "MAX_SOURCE_CHARS",
     "MAX_TOOLS",
-    "MAX_TOOL_SCHEMA_CHARS",
     "MAX_WORKER_THREADS",
+    "MAX_WRITTEN_SCHEMA_CHARS",
+    "MAX_WRITTEN_SCHEMA_DEPTH",
     "MCP_PAGE_TOOLS",
     "MODEL_REQUEST_SECONDS",
     "PAGE_SECONDS",
     "QUERY_SECONDS",
     "SCHEMA_LEASE_SECONDS",
     "SCHEMA_SECONDS",
-    "SCRIPT_SECONDS",
+    "SKILL_SCRIPT_SECONDS",
     "STORE_SECONDS",
     "Limits",
     "ScriptLimits",
@@ -71,8 +71,8 @@ CATALOGUE_SECONDS = 60.0
 #: Seconds an MCP server has to start and to agree on a protocol.
 HANDSHAKE_SECONDS = 30.0
 
-#: Pages of one list of tools.
-MAX_PAGES = 1_000
+#: Pages of one MCP server's list of tools.
+MAX_LIST_PAGES = 1_000
 
 #: Bytes of one message of an MCP server.
 MAX_MESSAGE_BYTES = 20_000_000
@@ -83,6 +83,9 @@ MAX_LOG_TAIL_BYTES = 4_000
 #: Times an MCP server may ask for something before it answers one call.
 MAX_INPUT_ROUNDS = 10
 
+#: Tools in one answer of an MCP server to `tools/list`; many clients never ask for a second one.
+MCP_PAGE_TOOLS = 1_000
+
 #: Seconds until the next of several addresses of a host is tried.
 CONNECT_SECONDS = 3.0
 
@@ -91,6 +94,10 @@ MAX_HTTP_BYTES = 20_000_000
 
 #: Lines of one HTTP body that is read line by line.
 MAX_HTTP_LINES = 1_000_000
+
+#: Redirects one HTTP request may follow.
+MAX_REDIRECTS = 5
+
 #: Bytes of one file of an OpenAPI document.
 MAX_DOCUMENT_BYTES = 64_000_000
 
@@ -103,24 +110,18 @@ MAX_DOCUMENT_FILES = 100
 #: Values in a YAML document, aliases written out.
 MAX_DOCUMENT_NODES = 4_000_000
 
-#: Redirects one HTTP request may follow.
-MAX_REDIRECTS = 5
+#: Characters of the schema of one imported operation, descriptions included, from which on its farthest parts are cut;
+#: an operation is left out when even the nearest have ten times as many.
+MAX_OPERATION_SCHEMA_CHARS = 40_000
 
 #: Entries one Toolset may be made of, nested ones counted: a list that never ends is given up there.
 MAX_TOOLS = 100_000
-
-#: Characters of the schema of one imported operation, descriptions included, from which on its farthest parts are cut;
-#: an operation is left out when even the nearest have ten times as many.
-MAX_TOOL_SCHEMA_CHARS = 40_000
 
 #: Values one generator tool may yield; one that never ends is given up there.
 MAX_PIECES = 100_000
 
 #: Characters, or bytes, that these may have in all.
 MAX_PIECES_CHARS = 100_000_000
-
-#: Tools in one answer of an MCP server to `tools/list`; many clients never ask for a second one.
-MCP_PAGE_TOOLS = 1_000
 
 #: Characters of a tool's canonical name.
 MAX_NAME_CHARS = 1_000
@@ -144,7 +145,7 @@ MAX_SKILLS = 200
 MAX_FRONT_MATTER_CHARS = 20_000
 
 #: Seconds a script of a skill may run, and bytes that are kept of each of its two outputs.
-SCRIPT_SECONDS = 60.0
+SKILL_SCRIPT_SECONDS = 60.0
 MAX_OUTPUT_BYTES = 200_000
 
 #: Seconds one page of the web may take, and bytes of it that its text is made of.
@@ -155,7 +156,6 @@ MAX_PAGE_BYTES = 5_000_000
 QUERY_SECONDS = 10.0
 MAX_QUERY_CHARS = 20_000
 MAX_QUERY_VALUE_BYTES = 1_000_000
-
 
 #: Seconds a model may take to write the schema of one tool, the repair round included.
 SCHEMA_SECONDS = 120.0
@@ -173,13 +173,14 @@ MAX_ARTIFACTS = 10_000
 MAX_SOURCE_CHARS = 40_000
 
 #: Characters of a schema that a model wrote, as JSON.
-MAX_SCHEMA_CHARS = 100_000
+MAX_WRITTEN_SCHEMA_CHARS = 100_000
 
-#: How deep it may nest.
-MAX_SCHEMA_DEPTH = 32
+#: How deep such a schema may nest.
+MAX_WRITTEN_SCHEMA_DEPTH = 32
 
 #: Characters of one description that a model wrote.
 MAX_DESCRIPTION_CHARS = 2_000
+
 #: Interpreters that may run models' scripts at once in this process; a script beyond them waits.
 MAX_SCRIPT_WORKERS = 16
 

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from toolcrib.engines._asked import Rest, first_clause, is_grounded, mentions, only_asked, rest_of
-from toolcrib.engines._conversation import Done
+from toolcrib.engines.local._asked import Rest, first_clause, is_grounded, mentions, only_asked, rest_of
+from toolcrib.engines.local._conversation import Done
 
 
 def done(*values: object, ok: bool = True) -> Done:

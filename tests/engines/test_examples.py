@@ -11,8 +11,8 @@ import jsonschema_rs
 import pydantic
 import pytest
 
-from toolcrib.engines._examples import example_arguments
-from toolcrib.engines._grammar import arguments_grammar, choice_grammar
+from toolcrib.engines.local._examples import example_arguments
+from toolcrib.engines.local._grammar import arguments_grammar, choice_grammar
 from toolcrib.tools import Tool
 
 

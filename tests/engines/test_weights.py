@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from toolcrib.engines._catalogue import WEIGHTS, Official, Part, Weights, named
-from toolcrib.engines._weights import cache_dir, fetch
+from toolcrib.engines.local._catalogue import WEIGHTS, Official, Part, Weights, named
+from toolcrib.engines.local._weights import cache_dir, fetch
 from toolcrib.errors import WeightsError
 
 CONTENT = b"GGUF" + bytes(range(256)) * 40
@@ -228,8 +228,8 @@ def test_a_download_can_be_stopped(weights: Weights):
 
 FETCH = """
 import json, sys
-from toolcrib.engines._catalogue import Part, Weights
-from toolcrib.engines._weights import fetch
+from toolcrib.engines.local._catalogue import Part, Weights
+from toolcrib.engines.local._weights import fetch
 name, file, digest, size, parts = json.loads(sys.argv[1])
 print("ready", flush=True)
 print(fetch(Weights(name, file, digest, size, tuple(Part(*part) for part in parts))))

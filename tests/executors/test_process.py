@@ -161,8 +161,9 @@ async def test_a_call_that_is_cancelled_ends_its_process(tmp_path):
         note = tmp_path / "pid"
         call = ToolCall("1", "note_and_sleep", {"path": str(note)})
         run = asyncio.create_task(acall_tools([call], tools))
-        while not note.exists() or not note.read_text():  # noqa: ASYNC110  # another process writes it
-            await asyncio.sleep(0.01)
+        async with asyncio.timeout(20):
+            while not note.exists() or not note.read_text():  # noqa: ASYNC110  # another process writes it
+                await asyncio.sleep(0.01)
         run.cancel()
         with pytest.raises(asyncio.CancelledError):
             await run

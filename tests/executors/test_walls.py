@@ -106,7 +106,7 @@ def processes():
 
 
 def tried(executor, code, given):
-    before = names(family(os.getpid()))
+    before = family(os.getpid())  # nameless ones as well: one that has just begun has no name yet
     tools = Toolset(executor.tools([escapes.attempt]))
     call = ToolCall("1", "attempt", {"code": code, "given": given})
     (result,) = call_tools([call], tools, limits=DEADLINE)

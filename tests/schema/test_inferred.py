@@ -22,7 +22,7 @@ from toolcrib import (
     tool,
     tool_from_function,
 )
-from toolcrib.limits import MAX_SCHEMA_CHARS
+from toolcrib.limits import MAX_WRITTEN_SCHEMA_CHARS
 from toolcrib.schema.jsonschema import compiled
 
 
@@ -141,7 +141,7 @@ HOSTILE = {
     "says NaN": ('{"description": "x", "parameters": {"minProperties": NaN}}', ["NaN"]),
     "nests without end": ('{"a":' * 30_000, ["not valid JSON"]),
     "nests deep": (answer(city=functools.reduce(lambda n, _: {"items": n}, range(90), {})), ["nested deeper"]),
-    "is huge": (answer("x" * 3 * MAX_SCHEMA_CHARS), ["characters"]),
+    "is huge": (answer("x" * 3 * MAX_WRITTEN_SCHEMA_CHARS), ["characters"]),
     "describes with a number": ({"description": 5}, ["must be text"]),
     "gives a schema that is a list": ({"description": "x", "parameters": [1]}, ["must be a JSON Schema"]),
     "gives no schemas": ({"parameters": {"properties": ["city"]}}, ["a schema for each parameter"]),
@@ -223,7 +223,7 @@ def test_references_that_multiply_are_bounded():
     defs = {f"d{n}": {"properties": {w: {"$ref": f"#/$defs/d{n + 1}"} for w in "abcdefgh"}} for n in range(25)}
     said = {"parameters": {"properties": {"city": {"$ref": "#/$defs/d0"}}, "$defs": {**defs, "d25": {}}}}
     tool, told, _ = made(weather, said)
-    assert "too large" in told or len(json.dumps(tool.input_schema)) < 2 * MAX_SCHEMA_CHARS
+    assert "too large" in told or len(json.dumps(tool.input_schema)) < 2 * MAX_WRITTEN_SCHEMA_CHARS
 
 
 def test_what_no_reader_sees_is_taken_out_of_a_description():
@@ -450,7 +450,7 @@ def test_whatever_a_model_answers_the_invariants_hold(draw, func, said, mode, st
         if name in hinted or mode == "hybrid":
             assert {**node, "description": ""} == {**plain["properties"][name], "description": ""}
     compiled(schema)
-    assert len(json.dumps(schema)) < 3 * MAX_SCHEMA_CHARS
+    assert len(json.dumps(schema)) < 3 * MAX_WRITTEN_SCHEMA_CHARS
     assert (schema.get("additionalProperties") is False) is strict
     arguments = draw.draw(CALLS[func])
     with quiet():

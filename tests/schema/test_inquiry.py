@@ -31,7 +31,7 @@ from toolcrib import (
     call_tools,
 )
 from toolcrib.dispatch import acall
-from toolcrib.engines._weights import cache_dir
+from toolcrib.engines.local._weights import cache_dir
 from toolcrib.formats import openai_chat
 from toolcrib.schema.artifacts import fingerprint, model_id
 from toolcrib.schema.inferred import prompt_for

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 
 import httpx2
 import pytest
-from pydantic import BaseModel
+import served_tools
+from served_tools import TOKEN, add, depth
 
 from toolcrib import (
     ApprovalExecutor,
@@ -33,78 +34,16 @@ from toolcrib.schema._walk import resolve
 from toolcrib.serve._listen import default_hosts
 from toolcrib.serve.gateway import gateway_app, serve_gateway
 
-PNG = b"\x89PNG\r\n\x1a\n" + bytes(40)
-TOKEN = "a-very-secret-token"  # noqa: S105  # of these tests
-
-
-class Node(BaseModel):
-    name: str
-    children: list[Node] = []
-
-
-def add(a: int, b: int = 1) -> int:
-    """Add ünïcode numbers 🎉."""
-    return a + b
-
-
-def depth(node: Node) -> int:
-    """Tell how deep a tree is."""
-    return 1 + max(map(depth, node.children), default=0)
-
-
-def picture() -> bytes:
-    """Draw."""
-    return PNG
-
-
-def mixed() -> list:
-    return ["hello", PNG, {"n": 1}]
-
-
-async def record() -> Node:
-    return Node(name="root", children=[Node(name="leaf")])
-
-
-def words() -> Iterator[str]:
-    yield "one "
-    yield "two"
-
-
-def fail() -> str:
-    raise RuntimeError("no such row")
-
 
 def agreed() -> ToolResponse:
     return ToolResponse(success=True, data={"n": 1})
-
-
-def refused() -> ToolResponse:
-    return ToolResponse(success=False, message="not today")
 
 
 async def slow() -> None:
     await asyncio.sleep(60)
 
 
-FOREIGN = {
-    "type": "object",
-    "properties": {"x": {"$ref": "#/$defs/X"}, "self": {"$ref": "#"}},
-    "$defs": {"X": {"enum": [1, 2]}},
-}
-TOOLS = [
-    Tool(add, name="math.add", effect="read"),
-    Tool(add, name="a/b ç?/call", strict=True),
-    Tool.from_schema("foreign", "Ein fremdes Schema.", FOREIGN, lambda **arguments: arguments, effect="destructive"),
-    depth,
-    picture,
-    mixed,
-    record,
-    words,
-    fail,
-    agreed,
-    refused,
-    Tool(slow, timeout=0.05),
-]
+TOOLS = [*served_tools.TOOLS, agreed, Tool(slow, timeout=0.05)]
 CALLS = [
     ToolCall("1", "math.add", '{"a": 2}'),
     ToolCall("2", "a/b ç?/call", '{"a": 2, "b": "5"}'),

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from toolcrib import OpenAPI, OpenAPIError, ToolcribWarning, Toolset
-from toolcrib.limits import MAX_TOOL_SCHEMA_CHARS
+from toolcrib.limits import MAX_OPERATION_SCHEMA_CHARS
 
 
 def document(paths, *, version="3.1.0", **more):
@@ -231,14 +231,14 @@ def test_a_schema_too_large_for_any_model_is_cut_where_it_is_farthest_and_says_s
     )
     tools, report = tools_of({"/a": {"post": told}}, components={"schemas": parts})
     schema = tools["x"].input_schema
-    assert len(json.dumps(schema)) < MAX_TOOL_SCHEMA_CHARS + 1_000
+    assert len(json.dumps(schema)) < MAX_OPERATION_SCHEMA_CHARS + 1_000
     assert schema["$defs"]["P0"]["properties"]["next"] == {"$ref": "#/$defs/P1"}
     assert schema["$defs"]["P9"] == {"type": "object"}
     assert "is cut" in report.notes[0].reason
 
 
 def test_a_schema_far_too_large_by_itself_is_a_line_of_the_report():
-    schema = {"enum": ["x" * MAX_TOOL_SCHEMA_CHARS] * 11}
+    schema = {"enum": ["x" * MAX_OPERATION_SCHEMA_CHARS] * 11}
     told = operation(operationId="x", parameters=[{"name": "p", "in": "query", "schema": schema}])
     source = OpenAPI(document({"/a": {"get": told}}))
     assert "which no model reads" in source.report.skipped[0].reason

@@ -13,7 +13,7 @@ from pydantic_core import from_json, to_json
 
 from toolcrib import OpenAPI, Toolset
 from toolcrib.formats import FORMATS
-from toolcrib.limits import MAX_TOOL_SCHEMA_CHARS
+from toolcrib.limits import MAX_OPERATION_SCHEMA_CHARS
 
 METHODS = {"get", "head", "options", "trace", "put", "delete", "post", "patch"}
 
@@ -50,7 +50,7 @@ def test_every_operation_is_a_tool_or_a_line_of_the_report(real, name):
     assert report.imported == tuple(tool.name for tool in tools)
     assert report.skipped == ()
     assert len(set(report.imported)) == len(operations)
-    assert all(len(to_json(tool.input_schema)) < MAX_TOOL_SCHEMA_CHARS * 2.5 for tool in tools)
+    assert all(len(to_json(tool.input_schema)) < MAX_OPERATION_SCHEMA_CHARS * 2.5 for tool in tools)
 
 
 @pytest.mark.parametrize("name", ["stripe", "box"])

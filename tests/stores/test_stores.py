@@ -22,7 +22,6 @@ import pytest
 
 from toolcrib import InMemoryArtifactStore, MissingExtraError, RedisArtifactStore, SQLiteArtifactStore, Tool
 from toolcrib._callables import is_async
-from toolcrib.stores import STORES
 
 REDIS = shutil.which("redis-server")
 VALUES = [{"a": [1, 2.5, None, True, "ü\u2028\x00"]}, [], "text", 0, {}, "x" * 300_000]
@@ -55,15 +54,15 @@ def wait_for(address: str, server: subprocess.Popen[bytes]) -> None:
     pytest.fail("redis-server did not come up")
 
 
-@pytest.fixture(params=STORES)
+@pytest.fixture(params=["memory", "redis", "sqlite"])
 def store(request, tmp_path):
     match request.param:
         case "sqlite":
             return SQLiteArtifactStore(tmp_path / "new folder" / "schemas.db")
         case "redis":
             return RedisArtifactStore(request.getfixturevalue("redis_url"), prefix=f"{tmp_path}:")
-        case name:
-            return STORES[name]()
+        case _:
+            return InMemoryArtifactStore()
 
 
 async def done(method, *args):

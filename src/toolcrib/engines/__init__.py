@@ -1,1 +1,1 @@
-"""Models, one file each: whatever reads a conversation and the tools it may call, and replies."""
+"""Models, a file or a folder each: whatever reads a conversation and the tools it may call, and replies."""

@@ -18,21 +18,31 @@ from toolcrib.errors import (
     ToolSignatureError,
 )
 from toolcrib.tools import Tool
+from toolcrib.toolset import Toolset
 from toolcrib.types import ToolContext, ToolParameter, ToolResponse
 
 if TYPE_CHECKING:
+    from toolcrib.protocols import Executor
     from toolcrib.types import ToolCall
 
-__all__ = ["check_crosses", "request_for", "value_of"]
+__all__ = ["held_by", "request_for", "value_of"]
 
 
-def check_crosses(tool: Tool) -> None:
-    """Refuse a tool that could never run behind a wall.
+def held_by(executor: Executor, tools: Any) -> list[Tool]:
+    """Return tools with an executor behind a wall, each looked at.
 
     Raises:
-        ToolSignatureError: Its function cannot be found again by its module and name.
+        ToolNameError: Two of them have one name.
+        ToolSignatureError: A function cannot be found again by its module and name.
         NotSerializableError: A default cannot cross; the message has its path.
     """
+    held = [tool.replace(executor=executor) for tool in Toolset(tools, on_collision="raise")]
+    for tool in held:
+        _check_crosses(tool)
+    return held
+
+
+def _check_crosses(tool: Tool) -> None:
     _place(tool)
     declared: Any = vars(tool).get("_given_parameters")  # which a function's own defaults win over in its schema
     for parameter in cast("Iterable[ToolParameter]", declared if isinstance(declared, tuple) else tool.parameters):

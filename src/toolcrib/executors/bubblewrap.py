@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 from toolcrib.errors import WallError
 from toolcrib.executors._crew import Crew
-from toolcrib.executors._crossing import check_crosses, request_for, value_of
+from toolcrib.executors._crossing import held_by, request_for, value_of
 from toolcrib.executors._worker import PACKAGE, START, Worker
 from toolcrib.limits import WallLimits
-from toolcrib.toolset import Toolset
 
 if TYPE_CHECKING:
     from toolcrib.tools import Tool
@@ -145,10 +144,7 @@ class BubblewrapExecutor:
             ToolSignatureError: A function cannot be found again by its name.
             NotSerializableError: A default is not JSON data; the message has its path.
         """
-        held = [tool.replace(executor=self) for tool in Toolset(tools, on_collision="raise")]
-        for tool in held:
-            check_crosses(tool)
-        return held
+        return held_by(self, tools)
 
     async def run(self, tool: Tool, arguments: Mapping[str, Any], call: ToolCall) -> Any:
         """Return what the function returned, as JSON data.

@@ -11,7 +11,7 @@ from pydantic_core import to_json
 
 from toolcrib._json import first_unsafe
 from toolcrib.errors import ToolSignatureError
-from toolcrib.limits import MAX_DESCRIPTION_CHARS, MAX_SCHEMA_CHARS, MAX_SCHEMA_DEPTH
+from toolcrib.limits import MAX_DESCRIPTION_CHARS, MAX_WRITTEN_SCHEMA_CHARS, MAX_WRITTEN_SCHEMA_DEPTH
 from toolcrib.schema._walk import Schema, as_schema, mapped, names, properties_of, resolve
 from toolcrib.schema.jsonschema import compiled, object_schema
 
@@ -77,19 +77,19 @@ def _refuse(problem: str) -> NoReturn:
 
 def _object(answer: Any) -> Schema:
     if isinstance(answer, str):
-        if len(answer) > MAX_SCHEMA_CHARS * 2:
-            _refuse(f"the answer has {len(answer):,} characters, but at most {MAX_SCHEMA_CHARS:,} are read")
+        if len(answer) > MAX_WRITTEN_SCHEMA_CHARS * 2:
+            _refuse(f"the answer has {len(answer):,} characters, but at most {MAX_WRITTEN_SCHEMA_CHARS:,} are read")
         answer = _parsed(_bare(answer))
     if not isinstance(answer, Mapping):
         _refuse(f"the answer must be one JSON object, not {type(answer).__name__}")
     if bad := first_unsafe(dict(cast("Mapping[str, Any]", answer)), "answer"):
         _refuse(": ".join(bad))
     text = to_json(answer)
-    if len(text) > MAX_SCHEMA_CHARS:
-        _refuse(f"the answer has {len(text):,} characters, but at most {MAX_SCHEMA_CHARS:,} are read")
+    if len(text) > MAX_WRITTEN_SCHEMA_CHARS:
+        _refuse(f"the answer has {len(text):,} characters, but at most {MAX_WRITTEN_SCHEMA_CHARS:,} are read")
     plain = json.loads(text)
     if _is_deep(plain):
-        _refuse(f"the answer is nested deeper than {MAX_SCHEMA_DEPTH} levels")
+        _refuse(f"the answer is nested deeper than {MAX_WRITTEN_SCHEMA_DEPTH} levels")
     return plain
 
 
@@ -126,7 +126,7 @@ _STRICT = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_number)
 
 def _is_deep(plain: Any) -> bool:
     level, depth = [plain], 0
-    while level and depth <= MAX_SCHEMA_DEPTH * 2:  # a schema takes two levels of JSON for one of its own
+    while level and depth <= MAX_WRITTEN_SCHEMA_DEPTH * 2:  # a schema takes two levels of JSON for one of its own
         level = [
             child
             for node in level
@@ -153,7 +153,7 @@ def _typed(schema: Schema) -> dict[str, Schema]:
         _refuse(f'"parameters" is {error}')
     writer = _Writer(schema)
     read = {name: writer.plain(node, ()) for name, node in properties_of(schema).items()}
-    if len(to_json(read)) > MAX_SCHEMA_CHARS:
+    if len(to_json(read)) > MAX_WRITTEN_SCHEMA_CHARS:
         _refuse('"parameters" is too large with its references written out')
     return {name: node if isinstance(node, dict) else {} for name, node in read.items()}
 

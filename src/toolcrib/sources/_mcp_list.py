@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, NamedTuple, cast
 
 from toolcrib.errors import ToolExecutionError
-from toolcrib.limits import MAX_NAME_CHARS, MAX_PAGES, MAX_TOOLS
+from toolcrib.limits import MAX_LIST_PAGES, MAX_NAME_CHARS, MAX_TOOLS
 from toolcrib.results import clean
 from toolcrib.schema.jsonschema import compiled
 from toolcrib.sources._annotations import effect_of
@@ -37,7 +37,7 @@ async def listed(ask: _Ask) -> Listing:
         ToolExecutionError: What it answers is no list.
     """
     listing, cursor, seen = Listing({}, []), None, set[str]()
-    for _ in range(MAX_PAGES):
+    for _ in range(MAX_LIST_PAGES):
         page = await ask({} if cursor is None else {"cursor": cursor})
         _take(page, listing)
         cursor = page.get("nextCursor")
@@ -48,7 +48,7 @@ async def listed(ask: _Ask) -> Listing:
             break
         seen.add(cursor)
     else:
-        listing.problems.append(f"what its list has after {MAX_PAGES:,} pages")
+        listing.problems.append(f"what its list has after {MAX_LIST_PAGES:,} pages")
     return listing
 
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, cast
 from pydantic_core import to_json
 
 from toolcrib.errors import ToolSignatureError
-from toolcrib.limits import MAX_TOOL_SCHEMA_CHARS
+from toolcrib.limits import MAX_OPERATION_SCHEMA_CHARS
 from toolcrib.results import clean
 from toolcrib.schema.jsonschema import compiled
 from toolcrib.sources._openapi_document import Document, Found, Lost, as_list, as_map
@@ -74,9 +74,9 @@ class Schemas:
         """
         needed, waiting, cut = dict[str, Schema](), deque(_references(schema)), 0
         chars = len(to_json(schema))
-        if chars > MAX_TOOL_SCHEMA_CHARS * _TIMES_TOO_LARGE:
+        if chars > MAX_OPERATION_SCHEMA_CHARS * _TIMES_TOO_LARGE:
             raise Lost(f"its schema has {chars:,} characters, which no model reads")
-        room = MAX_TOOL_SCHEMA_CHARS - chars
+        room = MAX_OPERATION_SCHEMA_CHARS - chars
         while waiting:
             name = waiting.popleft()
             if name in needed or name not in self._parts:
@@ -90,7 +90,8 @@ class Schemas:
                 cut += 1
                 needed[name] = {key: value for key, value in self._parts[name].items() if key == "type"}
         if cut:
-            self.note(f"its schema is cut at {MAX_TOOL_SCHEMA_CHARS:,} characters: {cut} parts of it take anything")
+            most = f"{MAX_OPERATION_SCHEMA_CHARS:,}"
+            self.note(f"its schema is cut at {most} characters: {cut} parts of it take anything")
         return {**schema, "$defs": dict(sorted(needed.items()))} if needed else schema
 
     def _measured(self, name: str) -> _Part:

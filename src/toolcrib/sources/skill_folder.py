@@ -15,7 +15,7 @@ import pydantic
 from toolcrib._folder import Folder
 from toolcrib._portal import off_loop
 from toolcrib.errors import ToolExecutionError, warn
-from toolcrib.limits import MAX_PATH_CHARS, MAX_SKILLS, SCRIPT_SECONDS
+from toolcrib.limits import MAX_PATH_CHARS, MAX_SKILLS, SKILL_SCRIPT_SECONDS
 from toolcrib.sources._child import Child, Ended
 from toolcrib.sources._skill_card import SKILL_FILE, SkillCard, body_of, read_card
 from toolcrib.tools import Tool
@@ -54,7 +54,7 @@ class SkillFolder:
     """
 
     def __init__(
-        self, *paths: str | os.PathLike[str], allow_scripts: bool = False, timeout: float = SCRIPT_SECONDS
+        self, *paths: str | os.PathLike[str], allow_scripts: bool = False, timeout: float = SKILL_SCRIPT_SECONDS
     ) -> None:
         self._cards = _loaded(paths)
         self._allow_scripts = allow_scripts

@@ -7,19 +7,19 @@ import threading
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from toolcrib.engines._catalogue import named
-from toolcrib.engines._chooser import Chooser, word_answer
-from toolcrib.engines._conversation import read
-from toolcrib.engines._llama import CONTEXT, PromptTooLongError, shared
-from toolcrib.engines._smol import Smol, stated
+from toolcrib.engines.local._catalogue import named
+from toolcrib.engines.local._chooser import Chooser, word_answer
+from toolcrib.engines.local._conversation import read
+from toolcrib.engines.local._llama import CONTEXT, PromptTooLongError, shared
+from toolcrib.engines.local._smol import Smol, stated
 from toolcrib.errors import EngineError
 from toolcrib.types import Message, Reply, ToolCall, Usage
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 
-    from toolcrib.engines._llama import Completion, Llama
-    from toolcrib.engines._weights import OnDownload
+    from toolcrib.engines.local._llama import Completion, Llama
+    from toolcrib.engines.local._weights import OnDownload
     from toolcrib.toolset import Toolset
 
 __all__ = ["LocalEngine"]

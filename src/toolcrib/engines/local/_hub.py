@@ -11,7 +11,7 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
 from urllib.request import Request, urlopen
 
-from toolcrib.engines._catalogue import Official, Weights, verify
+from toolcrib.engines.local._catalogue import Official, Weights, verify
 from toolcrib.errors import WeightsError
 
 if TYPE_CHECKING:

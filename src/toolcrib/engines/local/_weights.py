@@ -18,10 +18,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
-from toolcrib.engines._carriers import from_carriers
-from toolcrib.engines._catalogue import Weights, verify
-from toolcrib.engines._hub import from_hub, hub_is_allowed
-from toolcrib.engines._progress import download_bar
+from toolcrib.engines.local._carriers import from_carriers
+from toolcrib.engines.local._catalogue import Weights, verify
+from toolcrib.engines.local._hub import from_hub, hub_is_allowed
+from toolcrib.engines.local._progress import download_bar
 from toolcrib.errors import WeightsError
 
 if sys.platform == "win32":

@@ -12,17 +12,17 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from toolcrib.engines._asked import first_clause, is_grounded, only_asked, rest_of
-from toolcrib.engines._conversation import Conversation, Done, Exchange, cut, turn
-from toolcrib.engines._examples import example_arguments, resolved
-from toolcrib.engines._grammar import answer_grammar, arguments_grammar, choice_grammar
-from toolcrib.engines._llama import PromptTooLongError, StoppedError
+from toolcrib.engines.local._asked import first_clause, is_grounded, only_asked, rest_of
+from toolcrib.engines.local._conversation import Conversation, Done, Exchange, cut, turn
+from toolcrib.engines.local._examples import example_arguments, resolved
+from toolcrib.engines.local._grammar import answer_grammar, arguments_grammar, choice_grammar
+from toolcrib.engines.local._llama import PromptTooLongError, StoppedError
 from toolcrib.errors import EngineError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from toolcrib.engines._llama import Completion, Llama
+    from toolcrib.engines.local._llama import Completion, Llama
     from toolcrib.tools import Tool
     from toolcrib.toolset import Toolset
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from toolcrib.engines._conversation import Done
+    from toolcrib.engines.local._conversation import Done
 
 __all__ = ["Rest", "first_clause", "is_grounded", "mentions", "only_asked", "rest_of"]
 

@@ -21,8 +21,8 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from toolcrib.engines._catalogue import Weights
-from toolcrib.engines._weights import OnDownload, fetch
+from toolcrib.engines.local._catalogue import Weights
+from toolcrib.engines.local._weights import OnDownload, fetch
 from toolcrib.errors import EngineError, MissingExtraError
 
 if TYPE_CHECKING:

@@ -12,16 +12,16 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from toolcrib.engines._chooser import Chooser, Wanted
-from toolcrib.engines._conversation import cut, turn
-from toolcrib.engines._examples import resolved
-from toolcrib.engines._grammar import literal
+from toolcrib.engines.local._chooser import Chooser, Wanted
+from toolcrib.engines.local._conversation import cut, turn
+from toolcrib.engines.local._examples import resolved
+from toolcrib.engines.local._grammar import literal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from toolcrib.engines._conversation import Conversation
-    from toolcrib.engines._llama import Completion, Llama
+    from toolcrib.engines.local._conversation import Conversation
+    from toolcrib.engines.local._llama import Completion, Llama
     from toolcrib.tools import Tool
     from toolcrib.toolset import Toolset
 

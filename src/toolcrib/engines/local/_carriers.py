@@ -12,7 +12,7 @@ import zipfile
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from toolcrib.engines._catalogue import Part, Weights, verify
+from toolcrib.engines.local._catalogue import Part, Weights, verify
 from toolcrib.errors import WeightsError
 
 if TYPE_CHECKING:
