@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import resource
 import sqlite3
 from pathlib import Path
 
@@ -90,6 +91,10 @@ def test_values_that_are_no_text_or_too_long_are_told_in_short(sqlite):
     assert value[1].endswith("... [100,000 characters]")
 
 
+def test_text_that_is_no_utf_8_is_told_as_far_as_it_is(sqlite):
+    assert query(sqlite, "SELECT CAST(x'61ff62' AS TEXT)").value["rows"] == [["a\ufffdb"]]
+
+
 def test_rows_end_when_their_text_is_enough(shop):
     many = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000) SELECT "
     text = "'" + "x" * 1_000 + "'"
@@ -174,6 +179,45 @@ def test_a_query_that_never_ends_is_ended(shop, text):
     result = query(shop, text, timeout=0.3)
     assert "longer than 0.3 seconds" in result.text
     assert result.duration < 20
+
+
+HUGE = [
+    "SELECT repeat('a', 1000000000)",
+    "SELECT length(repeat('a', 300000000))",
+    "SELECT length(repeat(repeat('a', 1000), 1000000)) FROM range(10)",
+    "SELECT list_sum(range(200000000))",
+    "SELECT max(len(l)) FROM (SELECT list(i) AS l FROM range(200000000) t(i))",
+]
+
+
+@pytest.mark.parametrize("text", HUGE)
+def test_a_value_that_duckdb_makes_in_one_go_takes_neither_this_processs_memory_nor_its_time(tmp_path, text):
+    shop = duckdb_shop(tmp_path / "shop.db")
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    result = query(shop, text, timeout=5)
+    assert result.kind == "failed"
+    assert "more memory than" in result.text or "longer than 5 seconds" in result.text
+    assert result.duration < 8
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000_000 // 1024
+
+
+SLOW_AT_ONCE = {
+    sqlite_shop: "SELECT " + " + ".join(["instr({long} || {long}, {long} || 'b')"] * 50),
+    duckdb_shop: "SELECT levenshtein(repeat('a', 90000), repeat('b', 90000))",
+}
+
+
+@pytest.mark.parametrize("made", SLOW_AT_ONCE)
+def test_a_query_ends_on_time_in_the_middle_of_one_value(made, tmp_path):
+    slow = SLOW_AT_ONCE[made].format(long="replace(hex(zeroblob(240000)), '0', 'a')")
+    result = query(made(tmp_path / "shop.db"), slow, 1)
+    assert "longer than 1 seconds" in result.text
+    assert result.duration < 3
+
+
+def test_what_a_process_for_a_query_says_of_itself_stays_there(shop, capfd):
+    assert query(shop, "SELECT 9e999 AS i, 'é' AS t").ok
+    assert capfd.readouterr() == ("", "")
 
 
 @pytest.mark.parametrize(
