@@ -71,7 +71,7 @@ def mcp_server(
         tools: A Toolset, or what one is made of. When a Toolset is refreshed, clients are told.
         name: What the server is called.
         version: Its version; by default that of toolcrib.
-        instructions: How a model should use the tools.
+        instructions: How a model should use the tools; by default, what the skills among them say.
         limits: Bounds for the calls, in place of the toolset's own.
         executor: What runs calls of tools that name no executor themselves.
         on_event: Called when a call starts, reports progress and is answered.
@@ -94,7 +94,7 @@ def mcp_server(
     server = Server[Any](
         name,
         version=version_of("toolcrib") if version is None else version,
-        instructions=instructions,
+        instructions=("\n\n".join(served.toolset.instructions) if instructions is None else instructions) or None,
         lifespan=lambda _: watching(served.toolset),
         get_tool_input_schema=served.input_schema,
         on_subscriptions_listen=served.listen,
