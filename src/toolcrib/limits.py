@@ -156,7 +156,7 @@ MAX_PAGE_BYTES = 5_000_000
 #: of what DuckDB keeps in memory, whose process may take twice as much.
 QUERY_SECONDS = 10.0
 MAX_QUERY_CHARS = 20_000
-MAX_QUERY_VALUE_BYTES = 1_000_000
+MAX_QUERY_VALUE_BYTES = 100_000_000
 MAX_QUERY_BYTES = 500_000_000
 
 

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 from pydantic_core import to_json
 
 from toolcrib import dispatch, targets
-from toolcrib.errors import MissingExtraError, ToolNotFoundError
+from toolcrib._terminal import printable
+from toolcrib.errors import MissingExtraError, ToolcribError, ToolNotFoundError
 from toolcrib.events import Event, ToolProgress
 from toolcrib.formats._mcp_words import call_result, definitions
 from toolcrib.limits import DEFAULT_LIMITS, MCP_PAGE_TOOLS, Limits
@@ -423,7 +424,11 @@ def _main(words: list[str]) -> None:
     if not words:
         sys.exit("usage: python -m toolcrib.serve.mcp TARGET...")
     _stdio.claimed()  # first, since loading the targets may print, too
-    serve_mcp(targets.resolve_all(words))
+    try:
+        tools = targets.resolve_all(words)
+    except ToolcribError as error:
+        sys.exit(f"toolcrib: {printable(str(error))}")
+    serve_mcp(tools)
 
 
 if __name__ == "__main__":
