@@ -35,6 +35,7 @@ __all__ = [
     "MAX_PATH_CHARS",
     "MAX_PIECES",
     "MAX_PIECES_CHARS",
+    "MAX_QUERY_BYTES",
     "MAX_QUERY_CHARS",
     "MAX_QUERY_VALUE_BYTES",
     "MAX_REDIRECTS",
@@ -152,10 +153,12 @@ MAX_OUTPUT_BYTES = 200_000
 PAGE_SECONDS = 20.0
 MAX_PAGE_BYTES = 5_000_000
 
-#: Seconds one query of a database may run, characters it may have, and bytes of any value it works with.
+#: Seconds one query of a database may run, and characters it may have; bytes of any value that SQLite works with, and
+#: of what DuckDB keeps in memory, whose process may take twice as much.
 QUERY_SECONDS = 10.0
 MAX_QUERY_CHARS = 20_000
-MAX_QUERY_VALUE_BYTES = 1_000_000
+MAX_QUERY_VALUE_BYTES = 100_000_000
+MAX_QUERY_BYTES = 500_000_000
 
 #: Seconds a model may take to write the schema of one tool, the repair round included.
 SCHEMA_SECONDS = 120.0

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import resource
 import sqlite3
 from pathlib import Path
 
@@ -90,6 +91,17 @@ def test_values_that_are_no_text_or_too_long_are_told_in_short(sqlite):
     assert value[1].endswith("... [100,000 characters]")
 
 
+def test_a_table_with_large_files_in_it_can_be_read(sqlite):
+    with sqlite3.connect(sqlite) as connection:
+        connection.execute("CREATE TABLE photos AS SELECT 1 AS id, zeroblob(3000000) AS data")
+    connection.close()
+    assert query(sqlite, "SELECT * FROM photos").value["rows"] == [[1, "[3,000,000 bytes]"]]
+
+
+def test_text_that_is_no_utf_8_is_told_as_far_as_it_is(sqlite):
+    assert query(sqlite, "SELECT CAST(x'61ff62' AS TEXT)").value["rows"] == [["a\ufffdb"]]
+
+
 def test_rows_end_when_their_text_is_enough(shop):
     many = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000) SELECT "
     text = "'" + "x" * 1_000 + "'"
@@ -111,50 +123,58 @@ def test_a_wrong_query_is_told_in_the_databases_words(shop, text, reason):
 
 # -- what may not be
 
-HOSTILE = [
+EITHER = [
     "INSERT INTO customers VALUES (9, 'Eve')",
     "UPDATE customers SET name = 'Eve'",
     "DELETE FROM customers",
     "DROP TABLE customers",
     "CREATE TABLE more (id INTEGER)",
     "CREATE TEMP TABLE more (id INTEGER)",
-    "ALTER TABLE customers ADD COLUMN more TEXT",
-    "REPLACE INTO customers VALUES (1, 'Eve')",
     "WITH x AS (SELECT 1) DELETE FROM customers",
     "ATTACH '{outside}' AS other",
-    "ATTACH ':memory:' AS other",
-    "DETACH main",
-    "VACUUM INTO '{outside}'",
     "VACUUM",
-    "COPY customers TO '{outside}'",
-    "EXPORT DATABASE '{outside}'",
-    "INSTALL httpfs",
-    "LOAD httpfs",
-    "SELECT load_extension('{outside}')",
-    "SELECT readfile('/etc/passwd')",
-    "SELECT writefile('{outside}', 'x')",
-    "SELECT * FROM read_csv('/etc/passwd')",
-    "SELECT * FROM read_text('/etc/passwd')",
     "SELECT * FROM '/etc/passwd'",
-    "SELECT * FROM glob('/*')",
-    "SELECT fts3_tokenizer('simple', x'00')",
-    "PRAGMA query_only = OFF",
-    "PRAGMA writable_schema = ON",
-    "PRAGMA journal_mode = WAL",
-    "PRAGMA database_list",
-    "SET enable_external_access = true",
-    "SET lock_configuration = false",
-    "BEGIN IMMEDIATE",
     "SELECT 1; DELETE FROM customers",
     "SELECT 1; SELECT 2",
     "-- nothing",
     ";",
     "SELECT 1 /* \0 */ FROM",
 ]
+ONLY = {
+    sqlite_shop: [
+        "ALTER TABLE customers ADD COLUMN more TEXT",
+        "REPLACE INTO customers VALUES (1, 'Eve')",
+        "ATTACH ':memory:' AS other",
+        "DETACH main",
+        "VACUUM INTO '{outside}'",
+        "SELECT load_extension('{outside}')",
+        "SELECT readfile('/etc/passwd')",
+        "SELECT writefile('{outside}', 'x')",
+        "SELECT fts3_tokenizer('simple', x'00')",
+        "PRAGMA query_only = OFF",
+        "PRAGMA writable_schema = ON",
+        "PRAGMA journal_mode = WAL",
+        "PRAGMA database_list",
+        "BEGIN IMMEDIATE",
+    ],
+    duckdb_shop: [
+        "COPY customers TO '{outside}'",
+        "EXPORT DATABASE '{outside}'",
+        "INSTALL httpfs",
+        "LOAD httpfs",
+        "SELECT * FROM read_csv('/etc/passwd')",
+        "SELECT * FROM read_text('/etc/passwd')",
+        "SELECT * FROM glob('/*')",
+        "SET enable_external_access = true",
+        "SET lock_configuration = false",
+    ],
+}
+HOSTILE = [(made, text) for made, only in ONLY.items() for text in [*EITHER, *only]]
 
 
-@pytest.mark.parametrize("text", HOSTILE)
-def test_a_query_that_would_do_more_than_read_is_refused(shop, text):
+@pytest.mark.parametrize(("made", "text"), HOSTILE, ids=[f"{made.__name__}-{text}" for made, text in HOSTILE])
+def test_a_query_that_would_do_more_than_read_is_refused(made, text, tmp_path):
+    shop = made(tmp_path / "shop.db")
     before, outside = shop.read_bytes(), shop.parent / "outside"
     result = query(shop, text.format(outside=outside))
     assert result.kind == "failed", result.text
@@ -176,9 +196,46 @@ def test_a_query_that_never_ends_is_ended(shop, text):
     assert result.duration < 20
 
 
+HUGE = [
+    "SELECT repeat('a', 1000000000)",
+    "SELECT length(repeat('a', 300000000))",
+    "SELECT max(len(l)) FROM (SELECT list(i) AS l FROM range(200000000) t(i))",
+]
+
+
+@pytest.mark.parametrize("text", HUGE)
+def test_a_value_that_duckdb_makes_in_one_go_takes_neither_this_processs_memory_nor_its_time(tmp_path, text):
+    shop = duckdb_shop(tmp_path / "shop.db")
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    result = query(shop, text, timeout=5)
+    assert result.kind == "failed"
+    assert "more memory than" in result.text or "longer than 5 seconds" in result.text
+    assert result.duration < 8
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000_000 // 1024
+
+
+SLOW_AT_ONCE = {
+    sqlite_shop: "SELECT " + " + ".join(["instr({long} || {long}, {long} || 'b')"] * 50),
+    duckdb_shop: "SELECT levenshtein(repeat('a', 90000), repeat('b', 90000))",
+}
+
+
+@pytest.mark.parametrize("made", SLOW_AT_ONCE)
+def test_a_query_ends_on_time_in_the_middle_of_one_value(made, tmp_path):
+    slow = SLOW_AT_ONCE[made].format(long="replace(hex(zeroblob(240000)), '0', 'a')")
+    result = query(made(tmp_path / "shop.db"), slow, 1)
+    assert "longer than 1 seconds" in result.text
+    assert result.duration < 3
+
+
+def test_what_a_process_for_a_query_says_of_itself_stays_there(shop, capfd):
+    assert query(shop, "SELECT 9e999 AS i, 'é' AS t").ok
+    assert capfd.readouterr() == ("", "")
+
+
 @pytest.mark.parametrize(
     "text",
-    ["SELECT zeroblob(1000000000)", "SELECT hex(zeroblob(900000))", f"SELECT {'(' * 5_000}1{')' * 5_000}"],
+    ["SELECT zeroblob(1000000000)", "SELECT hex(zeroblob(90000000))", f"SELECT {'(' * 5_000}1{')' * 5_000}"],
     ids=["blob", "text", "depth"],
 )
 def test_a_value_or_a_query_without_bounds_is_refused(sqlite, text):

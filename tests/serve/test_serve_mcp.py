@@ -15,7 +15,7 @@ from served_tools import IMAGE, TOKEN, TOOLS, add
 from starlette.applications import Starlette
 from starlette.routing import Mount
 
-from toolcrib import Limits, Tool, ToolContext, Toolset
+from toolcrib import BaseSkill, Limits, Tool, ToolContext, Toolset
 from toolcrib.events import ToolFinished, ToolProgress
 from toolcrib.serve.mcp import mcp_app, mcp_server, serve_mcp
 
@@ -356,3 +356,25 @@ async def test_a_server_runs_on_a_transport_of_ones_own():
         assert (client.server_info.name, client.server_info.version) == ("mine", "7")
         assert client.instructions == "Add."
         assert (await client.call_tool("math.add", {"a": 1})).content[0].text == "2"
+
+
+class Skilled(BaseSkill):
+    instructions = "Ask which numbers are meant."
+
+    def get_tools(self) -> list[Tool]:
+        return [Tool(add)]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("era", ERAS)
+async def test_what_skills_say_is_told_to_clients_unless_something_else_is(serve_mcp_at, era):
+    for options, told in (({}, "Ask which numbers are meant."), ({"instructions": "Add."}, "Add.")):
+        async with connected(serve_mcp_at(Toolset([Skilled()]).prefixed("x."), **options), era) as client:
+            assert client.instructions == told
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(("tools", "options"), [([add], {}), ([Skilled()], {"instructions": ""})])
+async def test_a_server_that_has_nothing_to_say_says_nothing(tools, options):
+    async with Client(mcp_server(tools, **options)) as client:
+        assert client.instructions is None

@@ -266,3 +266,9 @@ async def test_the_sdk_s_client_lists_and_calls(kit, mode):
 def test_the_module_says_how_it_is_run(served):
     status, out, err = served("-m", "toolcrib.serve.mcp").end()
     assert (status, out, err) == (1, "", "usage: python -m toolcrib.serve.mcp TARGET...\n")
+
+
+def test_the_module_says_what_is_wrong_with_a_target_without_a_traceback(served):
+    status, out, err = served("-m", "toolcrib.serve.mcp", "nothing.py").end()
+    assert (status, out) == (1, "")
+    assert err == "toolcrib: there is no file nothing.py\n"

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 from pydantic_core import to_json
 
 from toolcrib import dispatch, targets
-from toolcrib.errors import MissingExtraError, ToolNotFoundError
+from toolcrib._terminal import printable
+from toolcrib.errors import MissingExtraError, ToolcribError, ToolNotFoundError
 from toolcrib.events import Event, ToolProgress
 from toolcrib.formats._mcp_words import call_result, definitions
 from toolcrib.limits import DEFAULT_LIMITS, MCP_PAGE_TOOLS, Limits
@@ -71,7 +72,7 @@ def mcp_server(
         tools: A Toolset, or what one is made of. When a Toolset is refreshed, clients are told.
         name: What the server is called.
         version: Its version; by default that of toolcrib.
-        instructions: How a model should use the tools.
+        instructions: How a model should use the tools; by default, what the skills among them say.
         limits: Bounds for the calls, in place of the toolset's own.
         executor: What runs calls of tools that name no executor themselves.
         on_event: Called when a call starts, reports progress and is answered.
@@ -94,7 +95,7 @@ def mcp_server(
     server = Server[Any](
         name,
         version=version_of("toolcrib") if version is None else version,
-        instructions=instructions,
+        instructions=("\n\n".join(served.toolset.instructions) if instructions is None else instructions) or None,
         lifespan=lambda _: watching(served.toolset),
         get_tool_input_schema=served.input_schema,
         on_subscriptions_listen=served.listen,
@@ -423,7 +424,11 @@ def _main(words: list[str]) -> None:
     if not words:
         sys.exit("usage: python -m toolcrib.serve.mcp TARGET...")
     _stdio.claimed()  # first, since loading the targets may print, too
-    serve_mcp(targets.resolve_all(words))
+    try:
+        tools = targets.resolve_all(words)
+    except ToolcribError as error:
+        sys.exit(f"toolcrib: {printable(str(error))}")
+    serve_mcp(tools)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 import inspect
 import logging
+import os
+import re
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, NamedTuple, TypeAlias, cast
@@ -14,7 +16,7 @@ from toolcrib._secrets import Secret, any_secrets, redacted
 from toolcrib.errors import ToolExecutionError
 from toolcrib.sources._openapi_document import Document, Lost, as_list, as_map
 
-__all__ = ["Auth", "Credential", "Credentials", "Scheme", "Sent", "requirements_of", "schemes_of"]
+__all__ = ["Auth", "Credential", "Credentials", "Environment", "Scheme", "Sent", "requirements_of", "schemes_of"]
 
 Credential: TypeAlias = "str | Secret | tuple[str | Secret, str | Secret]"
 Auth: TypeAlias = (
@@ -87,6 +89,21 @@ def _unknown(name: str) -> Scheme:
     return Scheme(name, "bearer", "header", "Bearer", "a scheme the document does not declare")
 
 
+class Environment:
+    """Credentials in environment variables: a prefix and a scheme's name, or the prefix alone for all others."""
+
+    def __init__(self, prefix: str) -> None:
+        self.prefix = prefix
+
+    def variable(self, scheme: str) -> str:
+        """Return the variable of a scheme."""
+        return f"{self.prefix}_{re.sub(r'[^A-Za-z0-9]', '_', scheme).upper()}"
+
+    def __call__(self, scheme: str) -> str | None:
+        """Return the credential of a scheme, as the environment has it at that time."""
+        return os.environ.get(self.variable(scheme)) or os.environ.get(self.prefix)
+
+
 class Credentials:
     """What a developer gave: one credential for every scheme, some by name, or a function that is asked.
 
@@ -126,11 +143,15 @@ class Credentials:
         if not missing:
             return await self._undeclared(schemes)
         told = " and ".join(f"{scheme.name!r} ({scheme.words})" for scheme in missing)
-        hint = ", ".join(f"{scheme.name!r}: ..." for scheme in missing)
         raise ToolExecutionError(
             f"{what} needs credentials that were not given: {told}. "
-            f"Whoever set up this tool has to pass auth={{{hint}}}; no argument of it can."
+            f"Whoever set up this tool has to {self._way([scheme.name for scheme in missing])}; no argument of it can."
         )
+
+    def _way(self, names: list[str]) -> str:
+        if isinstance(self._auth, Environment):
+            return f"set {' and '.join(map(self._auth.variable, names))} in its environment"
+        return f"pass auth={{{', '.join(f'{name!r}: ...' for name in names)}}}"
 
     async def _undeclared(self, schemes: Mapping[str, Scheme]) -> Sent:
         """Return a plain token as a bearer, where a document that declares nothing cannot say what it is for."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import re
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from toolcrib.sources._openapi_auth import Environment
 from toolcrib.sources.openapi import OpenAPI
 
 __all__ = ["is_document", "source_of"]
@@ -43,9 +43,4 @@ def source_of(target: str) -> OpenAPI:
     """
     base = _BASE_URL.search(target)
     place = _BASE_URL.sub("", target).removeprefix(_PREFIX)
-    return OpenAPI(place, base_url=base[1] if base else None, auth=_credential)
-
-
-def _credential(scheme: str) -> str | None:
-    name = f"TOOLCRIB_AUTH_{re.sub(r'[^A-Za-z0-9]', '_', scheme).upper()}"
-    return os.environ.get(name) or os.environ.get("TOOLCRIB_AUTH")
+    return OpenAPI(place, base_url=base[1] if base else None, auth=Environment("TOOLCRIB_AUTH"))
