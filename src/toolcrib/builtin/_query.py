@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-__all__ = ["main"]
+__all__ = ["TYPE_CHECKING", "main"]
 
 _MOST_CHARS = 50_000
 _MOST_CELL_CHARS = 2_000
