@@ -287,9 +287,7 @@ def _serve(
     port: Annotated[int, typer.Option(help="The port; 0 takes a free one.")] = 8000,
     token: Annotated[
         str | None,
-        typer.Option(
-            envvar=["TOOLCRIB_SERVE_TOKEN", "TOOLCRIB_TOKEN"], help="What callers must send as a bearer token."
-        ),
+        typer.Option(envvar="TOOLCRIB_SERVE_TOKEN", help="What callers must send as a bearer token."),
     ] = None,
     prefix: Annotated[str, typer.Option(help="What to put before each name, such as fs.")] = "",
     allow: Annotated[

@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 import inspect
-import os
+import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple, cast
-from urllib.parse import urlsplit
 
 from toolcrib import builtin
 from toolcrib._http import without_login
 from toolcrib._modules import attribute, entries_of_attribute, entries_of_module, is_attribute, is_dotted_name, is_file
-from toolcrib.errors import (
-    ExternalToolError,
-    MCPConnectionError,
-    MissingExtraError,
-    TargetError,
-    ToolSignatureError,
-    warn,
+from toolcrib._remote import (
+    GATEWAY,
+    MCP,
+    RemoteTools,
+    check_token,
+    gateway_at,
+    is_url,
+    mcp_server_at,
+    mcp_servers_of_file,
+    whatever_is_at,
 )
+from toolcrib.errors import MissingExtraError, TargetError, ToolNameError, ToolSignatureError, warn
 from toolcrib.sources._openapi_target import is_document, source_of
-from toolcrib.sources.gateway import ExternalToolProvider, JsonHttpExternalToolClient
-from toolcrib.sources.mcp import MCPClient
 from toolcrib.sources.skill_folder import SkillFolder, has_skills
 from toolcrib.tools import Tool
 from toolcrib.toolset import Toolset
@@ -55,109 +56,76 @@ def resolve(target: str, make: Callable[[Any], Tool] | None = None) -> Toolset:
         target: `path/to/file.py`, `package.module`, either with `:attribute`; `builtin` or one of its kits, as in
             `builtin:web` or `builtin:files=notes`; a folder of skills; an OpenAPI document; a JSON file that holds
             `mcpServers`; the URL of an MCP server or of a tool gateway, with `mcp+` or `gateway+` before it or told by
-            its path or by asking, which is sent the environment's `TOOLCRIB_TOKEN`, if there is one.
+            its path or by asking, which is sent the environment's `TOOLCRIB_TOKEN`, if there is one, or the one with
+            its host, such as `TOOLCRIB_TOKEN_TOOLS_EXAMPLE`. `crm=` before any of these puts `crm.` before the names.
         make: What makes a tool of a plain function; None reads its signature.
 
     Raises:
         TargetError: There is no such thing, it cannot be loaded, or it holds no tools.
     """
+    return _following(*_resolved(target, make))
+
+
+def _following(tools: Toolset, remotes: Iterable[RemoteTools]) -> Toolset:
+    for remote in remotes:
+        remote.on_change = tools.refresh
+    return tools
+
+
+def _resolved(target: str, make: Callable[[Any], Tool] | None = None) -> tuple[Toolset, list[RemoteTools]]:
+    """Return the tools a target names, and those of its entries that may change by themselves."""
+    if (named := _named(target)) is not None:
+        tools, remotes = _resolved(named[1], make)
+        return tools.prefixed(f"{named[0]}."), remotes
+    entries = list(_kind(target).load(target))
+    tools = _toolset(entries, without_login(target), make)
+    return tools, [entry for entry in entries if isinstance(entry, RemoteTools)]
+
+
+def _named(target: str) -> tuple[str, str] | None:
+    found = _NAMED.fullmatch(target)
+    return None if found is None or Path(target).exists() else (found[1], found[2])
+
+
+_NAMED = re.compile(r"([A-Za-z_][\w-]*)=(.+)", re.DOTALL)
+
+
+def _kind(target: str) -> TargetKind:
     kind = next((kind for kind in KINDS if kind.matches(target)), None)
     if kind is None:
         forms = ", ".join(kind.form for kind in KINDS)
         raise TargetError(f"{target!r} names no tools: write one of {forms}")
-    entries = list(kind.load(target))
-    tools = _toolset(entries, without_login(target), make)
-    for entry in entries:
-        if isinstance(entry, _McpServers):
-            entry.on_change = tools.refresh
-    return tools
+    return kind
 
 
 def resolve_all(targets: Iterable[str]) -> Toolset:
     """Return the tools of all targets together, in their order; they follow what an MCP server says of changes.
 
     Raises:
-        TargetError: One of them names no tools.
+        TargetError: One of them names no tools, two remote ones have a tool of one name, or the token of the
+            environment would be sent to more than one host.
     """
-    parts = [resolve(target) for target in targets]
-    tools = Toolset(parts)
-    for part in parts:
-        part.watch(lambda _: tools.refresh())
-    return tools
+    given = list(targets)
+    check_token(url for target in given for url in _token_urls((_named(target) or ("", target))[1]))
+    parts = [_resolved(target) for target in given]
+    try:
+        tools = Toolset([part for part, _ in parts])
+    except ToolNameError as error:
+        clash = str(error).partition("; ")[0]
+        raise TargetError(f"{clash}; put a name before one of the targets, as in crm={_EXAMPLE}") from None
+    return _following(tools, [remote for _, remotes in parts for remote in remotes])
+
+
+_EXAMPLE = "https://tools.example"
+
+
+def _token_urls(target: str) -> list[str]:
+    """Return the URL that a target sends a token to, if it does."""
+    url = target.removeprefix(MCP).removeprefix(GATEWAY)
+    return [url] if is_url(url) and not is_document(target) else []
 
 
 # -- the entries a target stands for
-
-
-def _of_gateway(target: str) -> list[Any]:
-    return [ExternalToolProvider(_gateway(target.removeprefix(_GATEWAY), None))]
-
-
-def _gateway(url: str, timeout: float | None) -> JsonHttpExternalToolClient:
-    options: dict[str, Any] = {} if timeout is None else {"timeout": timeout}
-    try:
-        return JsonHttpExternalToolClient(url, api_key=os.environ.get("TOOLCRIB_TOKEN"), **options)
-    except ValueError as error:
-        raise TargetError(f"{without_login(url)}: {error}") from None
-
-
-def _of_mcp_url(target: str) -> list[Any]:
-    url, token = target.removeprefix(_MCP), os.environ.get("TOOLCRIB_TOKEN")
-    headers = {"Authorization": f"Bearer {token}"} if token else {}
-    return [_McpServers({"mcpServers": {urlsplit(url).netloc: {"url": url, "headers": headers}}}, url)]
-
-
-def _of_mcp_file(target: str) -> list[Any]:
-    if not Path(target).exists():
-        raise TargetError(f"there is no file {target}")
-    return [_McpServers(target, target)]
-
-
-def _of_url(target: str) -> list[Any]:
-    """Tell by the path, or else by asking, what is behind a URL; a gateway is asked first, by one plain GET."""
-    if urlsplit(target).path.rstrip("/").endswith(_MCP_PATHS):
-        return _of_mcp_url(target)
-    gateway = _gateway(target, _PROBE_SECONDS)
-    try:
-        gateway.list_tools()
-    except ExternalToolError as error:
-        if error.status is None:
-            raise TargetError(f"{without_login(target)}: ExternalToolError: {error}") from None
-        return _or_mcp(target, error)
-    return _of_gateway(target)
-
-
-def _or_mcp(target: str, refusal: ExternalToolError) -> list[Any]:
-    try:
-        return _of_mcp_url(target)
-    except (TargetError, MissingExtraError) as error:
-        place = without_login(target)
-        raise TargetError(
-            f"{place} is no tool gateway ({refusal}), and no MCP server ({error}); "
-            f"if you know which it is, write {_GATEWAY}{place} or {_MCP}{place}"
-        ) from None
-
-
-class _McpServers:
-    """The tools of MCP servers, and who is told when a server says that they have changed."""
-
-    def __init__(self, config: Any, place: str) -> None:
-        self.on_change: Callable[[], Any] = lambda: None
-        try:
-            self._client = MCPClient(config, on_change=self._changed)
-        except (MCPConnectionError, ValueError, OSError) as error:
-            raise TargetError(f"{without_login(place)}: {error}") from None
-
-    def _changed(self) -> None:
-        self.on_change()
-
-    def as_tools(self) -> list[Tool]:
-        return self._client.as_tools()
-
-
-_GATEWAY, _MCP = "gateway+", "mcp+"
-_MCP_PATHS = ("/mcp", "/sse")
-_PROBE_SECONDS = 10.0
 
 
 def _of_document(target: str) -> list[Any]:
@@ -229,19 +197,12 @@ def _check_parameters(entry: Any) -> None:
 # -- the kinds
 
 
-def _is_url(target: str) -> bool:
-    return target.startswith(("http://", "https://"))
-
-
 def _begins_with(prefix: str) -> Callable[[str], bool]:
-    return lambda target: target.startswith(prefix) and _is_url(target.removeprefix(prefix))
+    return lambda target: target.startswith(prefix) and is_url(target.removeprefix(prefix))
 
 
 def _is_mcp_file(target: str) -> bool:
-    path = Path(target)
-    if path.suffix != ".json" or _is_url(target):
-        return False
-    return not path.exists() or (path.is_file() and b'"mcpServers"' in path.read_bytes())
+    return not is_url(target) and Path(target).suffix == ".json"
 
 
 def _is_builtin(target: str) -> bool:
@@ -254,10 +215,10 @@ def _is_skills(target: str) -> bool:
 
 KINDS: list[TargetKind] = [
     TargetKind("openapi.yaml@https://api.example", is_document, _of_document),
-    TargetKind("mcp+https://tools.example", _begins_with(_MCP), _of_mcp_url),
-    TargetKind("gateway+https://tools.example", _begins_with(_GATEWAY), _of_gateway),
-    TargetKind("https://tools.example/mcp", _is_url, _of_url),
-    TargetKind("mcp.json", _is_mcp_file, _of_mcp_file),
+    TargetKind("mcp+https://tools.example", _begins_with(MCP), mcp_server_at),
+    TargetKind("gateway+https://tools.example", _begins_with(GATEWAY), gateway_at),
+    TargetKind("https://tools.example/mcp", is_url, whatever_is_at),
+    TargetKind("mcp.json", _is_mcp_file, mcp_servers_of_file),
     TargetKind("builtin:web", _is_builtin, _of_builtin),
     TargetKind("path/to/skills", _is_skills, _of_skills),
     TargetKind("module:attribute", is_attribute, entries_of_attribute),
