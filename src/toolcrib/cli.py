@@ -132,7 +132,8 @@ def _toolcrib(
 
     A TARGET names tools: path/to/file.py, package.module, either with :attribute; builtin or one of its kits, such as
     builtin:web or builtin:files=FOLDER; a folder of skills; an OpenAPI document; a file that holds mcpServers; the URL
-    of any of these, of an MCP server or of a tool gateway. With crm= before it, crm. comes before the names of its tools.
+    of any of these, of an MCP server or of a tool gateway. With crm= before it, the names of its tools
+    begin with crm and a dot.
     """
 
 
