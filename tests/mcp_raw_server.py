@@ -143,6 +143,9 @@ def call(request):  # noqa: C901, PLR0912, PLR0915  # a table of ways to answer
             params = {"progressToken": token, "progress": step, "total": 2, "message": f"step {step}"}
             say({"method": "notifications/progress", "params": params})
         text(request, f"token {token}")
+    elif name == "changed":
+        say({"method": "notifications/tools/list_changed"})
+        text(request, "told")
     elif name == "cancelled":
         text(request, json.dumps(CANCELLED))
     else:
@@ -161,6 +164,8 @@ def page(request):
         return {"tools": [tool(f"t{number}")], **({"nextCursor": "1"} if number == 0 else {})}
     if kind == "none":
         return {"things": []}
+    if kind == "file":
+        return {"tools": [tool(name) for name in Path(OPTIONS["names"]).read_text(encoding="utf-8").split()]}
     return {"tools": OPTIONS.get("tools") or TOOLS}
 
 
@@ -198,6 +203,8 @@ def main():
     if OPTIONS.get("dies"):
         sys.stdout.write("usage: give me a key\n")
         sys.exit(OPTIONS["dies"])
+    if (away := OPTIONS.get("away")) and Path(away).exists():
+        sys.exit("away")
     if OPTIONS.get("stubborn"):
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     if where := OPTIONS.get("pids"):

@@ -30,7 +30,7 @@ LAYERS = (
     "formats executors builtin",
     "dispatch search lock",
     "sources",
-    "loop engines _pending _steps _verdicts",
+    "loop engines _modules _pending _remote _steps _verdicts",
     "agent durable",
     "targets",
     "serve _review _transcript",

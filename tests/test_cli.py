@@ -129,13 +129,14 @@ def test_serve_offers_the_tools_at_a_url_that_is_a_target(kit, command):
     assert (process.returncode, err) == (130, "")
 
 
-def test_serve_wants_the_token_of_the_environment(kit, command, monkeypatch):
-    monkeypatch.setenv("TOOLCRIB_TOKEN", "a-secret-token")
+def test_serve_wants_its_own_token_of_the_environment(kit, command, monkeypatch):
+    monkeypatch.setenv("TOOLCRIB_SERVE_TOKEN", "a-secret-token")
     process = started("serve", "kit.py:add", "--gateway", "--port", "0", cwd=kit.parent)
     try:
         [url] = re.findall(r"(http://\S+)/tools$", process.stderr.readline())
+        monkeypatch.setenv("TOOLCRIB_TOKEN", "a-secret-token")
         assert command("call", url, "add", "a=2").out == "3\n"
-        monkeypatch.delenv("TOOLCRIB_TOKEN")
+        monkeypatch.setenv("TOOLCRIB_TOKEN", "another-token")
         refused = command("list", url)
         assert (refused.status, "returned HTTP 401" in refused.err) == (2, True)
     finally:

@@ -132,7 +132,8 @@ def _toolcrib(
 
     A TARGET names tools: path/to/file.py, package.module, either with :attribute; builtin or one of its kits, such as
     builtin:web or builtin:files=FOLDER; a folder of skills; an OpenAPI document; a file that holds mcpServers; the URL
-    of any of these, of an MCP server or of a tool gateway.
+    of any of these, of an MCP server or of a tool gateway. With crm= before it, the names of its tools
+    begin with crm and a dot.
     """
 
 
@@ -287,9 +288,7 @@ def _serve(
     port: Annotated[int, typer.Option(help="The port; 0 takes a free one.")] = 8000,
     token: Annotated[
         str | None,
-        typer.Option(
-            envvar=["TOOLCRIB_SERVE_TOKEN", "TOOLCRIB_TOKEN"], help="What callers must send as a bearer token."
-        ),
+        typer.Option(envvar="TOOLCRIB_SERVE_TOKEN", help="What callers must send as a bearer token."),
     ] = None,
     prefix: Annotated[str, typer.Option(help="What to put before each name, such as fs.")] = "",
     allow: Annotated[

@@ -86,7 +86,7 @@ def _answer(value: Any, limits: Limits) -> Answer:
     parts = _parts(value, limits)
     if parts is None:
         return "ok", clean(_plain(value), limits), (), None
-    texts = [part["text"] if part["type"] == "text" else _described(part) for part in parts]
+    texts = [_in_words(part) for part in parts]
     return "ok", clean("\n".join(texts), limits), tuple(part for part in parts if part["type"] != "text"), None
 
 
@@ -290,6 +290,12 @@ _MAGIC = (
     (b"GIF8", "image/gif"),
     (b"%PDF-", "application/pdf"),
 )
+
+
+def _in_words(part: _Part) -> str:
+    """Return the text of a part that has one, be it a resource's, and of any other what it is."""
+    text = part["text"] if part["type"] == "text" else part.get("resource", part).get("text")
+    return text if isinstance(text, str) else _described(part)
 
 
 def _described(part: _Part) -> str:

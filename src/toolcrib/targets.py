@@ -2,37 +2,28 @@
 
 from __future__ import annotations
 
-import ast
-import hashlib
-import importlib
-import importlib.util
 import inspect
-import os
-import pkgutil
 import re
-import sys
-import traceback
-from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import contextmanager
-from difflib import get_close_matches
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from types import ModuleType
 from typing import Any, NamedTuple, cast
-from urllib.parse import urlsplit
 
 from toolcrib import builtin
 from toolcrib._http import without_login
-from toolcrib.errors import (
-    ExternalToolError,
-    MCPConnectionError,
-    MissingExtraError,
-    TargetError,
-    ToolSignatureError,
-    warn,
+from toolcrib._modules import attribute, entries_of_attribute, entries_of_module, is_attribute, is_dotted_name, is_file
+from toolcrib._remote import (
+    GATEWAY,
+    MCP,
+    RemoteTools,
+    check_token,
+    gateway_at,
+    is_url,
+    mcp_server_at,
+    mcp_servers_of_file,
+    whatever_is_at,
 )
+from toolcrib.errors import MissingExtraError, TargetError, ToolNameError, ToolSignatureError, warn
 from toolcrib.sources._openapi_target import is_document, source_of
-from toolcrib.sources.gateway import ExternalToolProvider, JsonHttpExternalToolClient
-from toolcrib.sources.mcp import MCPClient
 from toolcrib.sources.skill_folder import SkillFolder, has_skills
 from toolcrib.tools import Tool
 from toolcrib.toolset import Toolset
@@ -65,135 +56,76 @@ def resolve(target: str, make: Callable[[Any], Tool] | None = None) -> Toolset:
         target: `path/to/file.py`, `package.module`, either with `:attribute`; `builtin` or one of its kits, as in
             `builtin:web` or `builtin:files=notes`; a folder of skills; an OpenAPI document; a JSON file that holds
             `mcpServers`; the URL of an MCP server or of a tool gateway, with `mcp+` or `gateway+` before it or told by
-            its path or by asking, which is sent the environment's `TOOLCRIB_TOKEN`, if there is one.
+            its path or by asking, which is sent the environment's `TOOLCRIB_TOKEN`, if there is one, or the one with
+            its host, such as `TOOLCRIB_TOKEN_TOOLS_EXAMPLE`. `crm=` before any of these puts `crm.` before the names.
         make: What makes a tool of a plain function; None reads its signature.
 
     Raises:
         TargetError: There is no such thing, it cannot be loaded, or it holds no tools.
     """
+    return _following(*_resolved(target, make))
+
+
+def _following(tools: Toolset, remotes: Iterable[RemoteTools]) -> Toolset:
+    for remote in remotes:
+        remote.on_change = tools.refresh
+    return tools
+
+
+def _resolved(target: str, make: Callable[[Any], Tool] | None = None) -> tuple[Toolset, list[RemoteTools]]:
+    """Return the tools a target names, and those of its entries that may change by themselves."""
+    if (named := _named(target)) is not None:
+        tools, remotes = _resolved(named[1], make)
+        return tools.prefixed(f"{named[0]}."), remotes
+    entries = list(_kind(target).load(target))
+    tools = _toolset(entries, without_login(target), make)
+    return tools, [entry for entry in entries if isinstance(entry, RemoteTools)]
+
+
+def _named(target: str) -> tuple[str, str] | None:
+    found = _NAMED.fullmatch(target)
+    return None if found is None or Path(target).exists() else (found[1], found[2])
+
+
+_NAMED = re.compile(r"([A-Za-z_][\w-]*)=(.+)", re.DOTALL)
+
+
+def _kind(target: str) -> TargetKind:
     kind = next((kind for kind in KINDS if kind.matches(target)), None)
     if kind is None:
         forms = ", ".join(kind.form for kind in KINDS)
         raise TargetError(f"{target!r} names no tools: write one of {forms}")
-    entries = list(kind.load(target))
-    tools = _toolset(entries, without_login(target), make)
-    for entry in entries:
-        if isinstance(entry, _McpServers):
-            entry.on_change = tools.refresh
-    return tools
+    return kind
 
 
 def resolve_all(targets: Iterable[str]) -> Toolset:
     """Return the tools of all targets together, in their order; they follow what an MCP server says of changes.
 
     Raises:
-        TargetError: One of them names no tools.
+        TargetError: One of them names no tools, two remote ones have a tool of one name, or the token of the
+            environment would be sent to more than one host.
     """
-    parts = [resolve(target) for target in targets]
-    tools = Toolset(parts)
-    for part in parts:
-        part.watch(lambda _: tools.refresh())
-    return tools
+    given = list(targets)
+    check_token(url for target in given for url in _token_urls((_named(target) or ("", target))[1]))
+    parts = [_resolved(target) for target in given]
+    try:
+        tools = Toolset([part for part, _ in parts])
+    except ToolNameError as error:
+        clash = str(error).partition("; ")[0]
+        raise TargetError(f"{clash}; put a name before one of the targets, as in crm={_EXAMPLE}") from None
+    return _following(tools, [remote for _, remotes in parts for remote in remotes])
 
 
-def attribute(target: str) -> Any:
-    """Return the object that `module:attribute` or `path/to/file.py:attribute` names.
+_EXAMPLE = "https://tools.example"
 
-    Raises:
-        TargetError: The module cannot be loaded, or has no such attribute.
-    """
-    place, _, path = target.rpartition(":")
-    found: Any = _module(place)
-    for name in path.split("."):
-        if not hasattr(found, name):
-            raise TargetError(f"{target}: there is no {name!r} in {place}{_or_rather(name, dir(found))}")
-        found = getattr(found, name)
-    return found
+
+def _token_urls(target: str) -> list[str]:
+    """Return the URL that a target sends a token to, if it does."""
+    url = target.removeprefix(MCP).removeprefix(GATEWAY)
+    return [url] if is_url(url) and not is_document(target) else []
 
 
 # -- the entries a target stands for
-
-
-def _of_attribute(target: str) -> list[Any]:
-    found = attribute(target)
-    if inspect.isclass(found):
-        raise TargetError(f"{target} is a class: name an instance of it, or a function")
-    return _members(found) if inspect.ismodule(found) else [[found]]
-
-
-def _of_module(target: str) -> list[Any]:
-    return _members(_module(target))
-
-
-def _of_gateway(target: str) -> list[Any]:
-    return [ExternalToolProvider(_gateway(target.removeprefix(_GATEWAY), None))]
-
-
-def _gateway(url: str, timeout: float | None) -> JsonHttpExternalToolClient:
-    options: dict[str, Any] = {} if timeout is None else {"timeout": timeout}
-    try:
-        return JsonHttpExternalToolClient(url, api_key=os.environ.get("TOOLCRIB_TOKEN"), **options)
-    except ValueError as error:
-        raise TargetError(f"{without_login(url)}: {error}") from None
-
-
-def _of_mcp_url(target: str) -> list[Any]:
-    url, token = target.removeprefix(_MCP), os.environ.get("TOOLCRIB_TOKEN")
-    headers = {"Authorization": f"Bearer {token}"} if token else {}
-    return [_McpServers({"mcpServers": {urlsplit(url).netloc: {"url": url, "headers": headers}}}, url)]
-
-
-def _of_mcp_file(target: str) -> list[Any]:
-    if not Path(target).exists():
-        raise TargetError(f"there is no file {target}")
-    return [_McpServers(target, target)]
-
-
-def _of_url(target: str) -> list[Any]:
-    """Tell by the path, or else by asking, what is behind a URL; a gateway is asked first, by one plain GET."""
-    if urlsplit(target).path.rstrip("/").endswith(_MCP_PATHS):
-        return _of_mcp_url(target)
-    gateway = _gateway(target, _PROBE_SECONDS)
-    try:
-        gateway.list_tools()
-    except ExternalToolError as error:
-        if error.status is None:
-            raise TargetError(f"{without_login(target)}: ExternalToolError: {error}") from None
-        return _or_mcp(target, error)
-    return _of_gateway(target)
-
-
-def _or_mcp(target: str, refusal: ExternalToolError) -> list[Any]:
-    try:
-        return _of_mcp_url(target)
-    except (TargetError, MissingExtraError) as error:
-        place = without_login(target)
-        raise TargetError(
-            f"{place} is no tool gateway ({refusal}), and no MCP server ({error}); "
-            f"if you know which it is, write {_GATEWAY}{place} or {_MCP}{place}"
-        ) from None
-
-
-class _McpServers:
-    """The tools of MCP servers, and who is told when a server says that they have changed."""
-
-    def __init__(self, config: Any, place: str) -> None:
-        self.on_change: Callable[[], Any] = lambda: None
-        try:
-            self._client = MCPClient(config, on_change=self._changed)
-        except (MCPConnectionError, ValueError, OSError) as error:
-            raise TargetError(f"{without_login(place)}: {error}") from None
-
-    def _changed(self) -> None:
-        self.on_change()
-
-    def as_tools(self) -> list[Tool]:
-        return self._client.as_tools()
-
-
-_GATEWAY, _MCP = "gateway+", "mcp+"
-_MCP_PATHS = ("/mcp", "/sse")
-_PROBE_SECONDS = 10.0
 
 
 def _of_document(target: str) -> list[Any]:
@@ -213,69 +145,6 @@ def _of_builtin(target: str) -> list[Any]:
 
 def _of_skills(target: str) -> list[Any]:
     return [SkillFolder(target)]
-
-
-def _members(module: ModuleType) -> list[Any]:
-    names = vars(module)
-    if "TOOLS" in names:
-        return _listed(names["TOOLS"], module)
-    if "__all__" in names:
-        return [value for name in names["__all__"] if _can_be_tools(value := _exported(module, name))]
-    own = _own_names(module)
-    return [value for name, value in names.items() if name in own and _is_own_tools(name, value, module)]
-
-
-def _listed(tools: Any, module: ModuleType) -> list[Any]:
-    if isinstance(tools, str) or not isinstance(tools, Iterable):
-        kind = type(cast("object", tools)).__name__
-        raise TargetError(f"TOOLS in {_place(module)} must be a list of tools, not {kind}")
-    return list(cast("Iterable[Any]", tools))
-
-
-def _exported(module: ModuleType, name: str) -> Any:
-    try:
-        return getattr(module, name)
-    except AttributeError:
-        hint = _or_rather(name, vars(module))
-        raise TargetError(f"__all__ of {_place(module)} names {name!r}, which is not there{hint}") from None
-
-
-def _is_own_tools(name: str, value: Any, module: ModuleType) -> bool:
-    if name.startswith("_") or not _can_be_tools(value):
-        return False
-    return not inspect.isfunction(value) or hasattr(value, "__tool__") or value.__module__ == module.__name__
-
-
-def _can_be_tools(value: Any) -> bool:
-    if inspect.isclass(value):
-        return False
-    kind = cast("object", type(value))  # asked of the class, since some objects have any attribute you name
-    return (
-        inspect.isfunction(value)
-        or isinstance(value, Tool)
-        or any(hasattr(kind, shape) for shape in ("as_tool", "as_tools", "get_tools"))
-    )
-
-
-def _own_names(module: ModuleType) -> set[str]:
-    # Asked of the source, since an imported Tool or agent does not know where it was made.
-    try:
-        tree = ast.parse(inspect.getsource(module))
-    except (OSError, TypeError, SyntaxError):
-        return set(vars(module))
-    return set(_bound_names(tree))
-
-
-def _bound_names(tree: ast.AST) -> Iterator[str]:
-    waiting = [tree]
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            yield node.name
-        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            yield node.id
-        elif not isinstance(node, ast.ClassDef | ast.Lambda):
-            waiting.extend(ast.iter_child_nodes(node))
 
 
 def _toolset(entries: Iterable[Any], target: str, make: Callable[[Any], Tool] | None) -> Toolset:
@@ -325,139 +194,15 @@ def _check_parameters(entry: Any) -> None:
             raise ToolSignatureError(f"it takes {parameter}, which no schema can list: name its parameters")
 
 
-# -- loading files and modules
-
-
-def _module(place: str) -> ModuleType:
-    return _load_file(place) if _is_file(place) else _import(place)
-
-
-def _load_file(place: str) -> ModuleType:
-    _check_file(place)
-    path = Path(place).resolve()
-    name = _module_name(path)
-    if name in sys.modules:
-        return sys.modules[name]
-    _importable(path.parent)
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
-        raise TargetError(f"{path} is not a Python file")
-    module = sys.modules[name] = importlib.util.module_from_spec(spec)
-    try:
-        with _explained(str(path)):
-            spec.loader.exec_module(module)
-    except TargetError:
-        del sys.modules[name]
-        raise
-    return module
-
-
-def _module_name(path: Path) -> str:
-    stem = re.sub(r"\W", "_", path.stem)
-    return f"{stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
-
-
-def _check_file(place: str) -> None:
-    path = Path(place)
-    if path.is_dir():
-        raise TargetError(f"{place} is a folder: name a Python file in it")
-    if not path.exists():
-        raise TargetError(f"there is no file {place}{_or_rather(path.name, _files_beside(path))}")
-    if path.suffix != ".py":
-        raise TargetError(f"{place} is not a Python file: its name must end in .py")
-
-
-def _files_beside(path: Path) -> list[str]:
-    return [file.name for file in path.parent.glob("*.py")] if path.parent.is_dir() else []
-
-
-def _import(name: str) -> ModuleType:
-    _importable(Path.cwd())
-    try:
-        with _explained(name):
-            module = importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        missing = error.name or name
-        parent, _, leaf = missing.rpartition(".")
-        path = getattr(sys.modules.get(parent), "__path__", None) if parent else None
-        names = [found.name for found in pkgutil.iter_modules(path)]
-        raise TargetError(f"there is no module {missing}{_or_rather(leaf, names)}") from error
-    if hasattr(module, "__path__") and not getattr(module, "__file__", None):
-        raise TargetError(f"{name} is a folder without __init__.py: name a Python file in it")
-    return module
-
-
-def _importable(folder: Path) -> None:
-    if str(folder) not in sys.path:
-        sys.path.insert(0, str(folder))
-
-
-@contextmanager
-def _explained(place: str) -> Generator[None]:
-    try:
-        yield
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:
-        if isinstance(error, ModuleNotFoundError) and f"{place}.".startswith(f"{error.name}."):
-            raise
-        said = str(error).partition("\n")[0]
-        hint = ": name it as package.module instead" if "relative import" in said else ""
-        raise TargetError(
-            f"{place} could not be loaded: {type(error).__name__}: {said}{_where(error)}{hint}"
-        ) from error
-
-
-def _where(error: BaseException) -> str:
-    """Return the last line of the target's own code on the way to the error."""
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(_IMPORTING)]
-    own = [frame for frame in frames if frame.filename == frames[0].filename]
-    if not own or isinstance(error, SyntaxError):  # which says itself where it is
-        return ""
-    return f" (line {own[-1].lineno} of {Path(own[-1].filename).name})"
-
-
-_IMPORTING = ("<frozen importlib", importlib.__file__, __file__)
-
-
-def _place(module: ModuleType) -> str:
-    return getattr(module, "__file__", None) or module.__name__
-
-
-def _or_rather(name: str, names: Iterable[str]) -> str:
-    near = get_close_matches(name, [other for other in names if not other.startswith("_")], n=3)
-    return f"; did you mean {' or '.join(near)}?" if near else ""
-
-
 # -- the kinds
 
 
-def _is_dotted_name(text: str) -> bool:
-    return all(part.isidentifier() for part in text.split("."))
-
-
-def _is_file(target: str) -> bool:
-    return target.endswith(".py") or os.sep in target or "/" in target or Path(target).is_file()
-
-
-def _is_attribute(target: str) -> bool:
-    place, _, path = target.rpartition(":")
-    return bool(place) and _is_dotted_name(path) and (_is_file(place) or _is_dotted_name(place))
-
-
-def _is_url(target: str) -> bool:
-    return target.startswith(("http://", "https://"))
-
-
 def _begins_with(prefix: str) -> Callable[[str], bool]:
-    return lambda target: target.startswith(prefix) and _is_url(target.removeprefix(prefix))
+    return lambda target: target.startswith(prefix) and is_url(target.removeprefix(prefix))
 
 
 def _is_mcp_file(target: str) -> bool:
-    path = Path(target)
-    if path.suffix != ".json" or _is_url(target):
-        return False
-    return not path.exists() or (path.is_file() and b'"mcpServers"' in path.read_bytes())
+    return not is_url(target) and Path(target).suffix == ".json"
 
 
 def _is_builtin(target: str) -> bool:
@@ -470,13 +215,13 @@ def _is_skills(target: str) -> bool:
 
 KINDS: list[TargetKind] = [
     TargetKind("openapi.yaml@https://api.example", is_document, _of_document),
-    TargetKind("mcp+https://tools.example", _begins_with(_MCP), _of_mcp_url),
-    TargetKind("gateway+https://tools.example", _begins_with(_GATEWAY), _of_gateway),
-    TargetKind("https://tools.example/mcp", _is_url, _of_url),
-    TargetKind("mcp.json", _is_mcp_file, _of_mcp_file),
+    TargetKind("mcp+https://tools.example", _begins_with(MCP), mcp_server_at),
+    TargetKind("gateway+https://tools.example", _begins_with(GATEWAY), gateway_at),
+    TargetKind("https://tools.example/mcp", is_url, whatever_is_at),
+    TargetKind("mcp.json", _is_mcp_file, mcp_servers_of_file),
     TargetKind("builtin:web", _is_builtin, _of_builtin),
     TargetKind("path/to/skills", _is_skills, _of_skills),
-    TargetKind("module:attribute", _is_attribute, _of_attribute),
-    TargetKind("path/to/file.py", _is_file, _of_module),
-    TargetKind("package.module", _is_dotted_name, _of_module),
+    TargetKind("module:attribute", is_attribute, entries_of_attribute),
+    TargetKind("path/to/file.py", is_file, entries_of_module),
+    TargetKind("package.module", is_dotted_name, entries_of_module),
 ]

@@ -308,7 +308,9 @@ def test_an_empty_token_is_refused():
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", ""])  # noqa: S104  # which is what is refused
 def test_other_machines_are_not_served_without_a_token(host):
-    with pytest.raises(ValueError, match=r"without a token.*pass token=.*TOOLCRIB_TOKEN.*127\.0\.0\.1 behind a proxy"):
+    with pytest.raises(
+        ValueError, match=r"without a token.*pass token=.*TOOLCRIB_SERVE_TOKEN.*127\.0\.0\.1 behind a proxy"
+    ):
         serve_gateway(TOOLS, host=host)
 
 

@@ -30,6 +30,7 @@ from toolcrib import (
     acall_tools,
     call_tools,
 )
+from toolcrib.formats import FORMATS
 
 SERVER = str(Path(__file__).parents[1] / "mcp_raw_server.py")
 
@@ -146,6 +147,11 @@ def test_images_sound_and_resources_come_through_as_parts(raw, tools):
     assert value[4] == "[resource: b, file:///b.txt, another]"
     result = answered(tools, "mixed")
     assert [part["type"] for part in result.parts] == ["image", "audio", "resource"]
+
+
+@pytest.mark.parametrize("name", [name for name in FORMATS if name != "mcp"])
+def test_a_model_reads_the_text_of_an_embedded_resource(tools, name):
+    assert "inside" in str(FORMATS[name].results([answered(tools, "mixed")]))
 
 
 def test_content_of_unknown_types_is_put_in_words(raw):

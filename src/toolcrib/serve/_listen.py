@@ -28,7 +28,7 @@ def check_exposure(host: str, *, has_token: bool) -> None:
     if not has_token and not is_loopback(host):
         raise ValueError(
             f"refusing to serve on {host or 'every address'} without a token, since every machine that reaches it "
-            "could call these tools: pass token= (on the command line --token or TOOLCRIB_TOKEN), or serve on "
+            "could call these tools: pass token= (on the command line --token or TOOLCRIB_SERVE_TOKEN), or serve on "
             "127.0.0.1 behind a proxy that knows who may call"
         )
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -101,7 +102,7 @@ class Connection:
         from mcp import MCPError
 
         for attempt in range(_MOST_ATTEMPTS):
-            session = await self.session()
+            session = await self._session_for(method)
             try:
                 return await _answered(session.client, method, params, on_progress, headers)
             except MCPError as error:
@@ -113,6 +114,15 @@ class Connection:
                 if attempt or not (refused or replay):
                     raise self._lost(method) from error
         raise AssertionError  # the last attempt raises
+
+    async def _session_for(self, method: str) -> _Session:
+        """Return the session, and have it told when it is another one, of a server that may have other tools."""
+        before = self._session
+        session = await self.session()
+        # Whoever lists hears of the tools anyway; and a server that dies of its own list would be asked for ever.
+        if session is not before is not None and method != "tools/list" and self._handlers.change is not None:
+            self._handlers.change()
+        return session
 
     def _lost(self, method: str) -> MCPConnectionError:
         doubt = "; it may or may not have done what was asked" if method == "tools/call" else ""
@@ -295,9 +305,32 @@ async def _listening(session: _Session, on_change: Callable[[], None] | None) ->
 
 
 async def _listen(client: Client, on_change: Callable[[], None]) -> None:
-    async with client.listen(tools_list_changed=True) as events:
-        async for _ in events:
-            on_change()
+    """Hear of changes, and open the stream again when it ends; what changed meanwhile, nobody will say."""
+    from mcp import MCPError
+    from mcp.client.subscriptions import SubscriptionLost
+    from mcp_types import METHOD_NOT_FOUND
+
+    pause, clock = _LISTENING_PAUSE_SECONDS, asyncio.get_running_loop()
+    for attempt in itertools.count():
+        begun = clock.time()
+        try:
+            async with client.listen(tools_list_changed=True) as events:
+                if attempt:
+                    on_change()
+                async for _ in events:
+                    on_change()
+        except SubscriptionLost:
+            pass
+        except MCPError as error:
+            if error.error.code == METHOD_NOT_FOUND:
+                return
+        lasted = clock.time() - begun > _LONGEST_LISTENING_PAUSE_SECONDS
+        pause = _LISTENING_PAUSE_SECONDS if lasted else min(2 * pause, _LONGEST_LISTENING_PAUSE_SECONDS)
+        await asyncio.sleep(pause)
+
+
+_LISTENING_PAUSE_SECONDS = 0.5
+_LONGEST_LISTENING_PAUSE_SECONDS = 60.0
 
 
 # -- the wire

@@ -60,8 +60,8 @@ class MCPClient:
             answer as a mapping, True for a page that was opened, or None for no answer. Like the next, it may be
             async, and is then run on a background loop.
         on_sample: Asked when a server wants words of a model: takes an MCPSampling and returns text.
-        on_change: Called, in a worker thread, when a server says that its tools have changed, such as the
-            `refresh` of a Toolset.
+        on_change: Called, in a worker thread, when a server says that its tools have changed, and when a call had to
+            connect to it again, since it may then have others; such as the `refresh` of a Toolset.
 
     Raises:
         MCPConnectionError: A server cannot be reached; the message has the end of what it wrote to stderr.
