@@ -14,11 +14,12 @@ import json
 from pathlib import Path
 from typing import Any
 
-from toolcrib import Agent, LocalEngine, Tool, ToolFinished, Toolset
+from toolcrib import Agent, Limits, LocalEngine, Tool, ToolFinished, Toolset
 from toolcrib.engines.calling import Calling
 
 DATA = Path(__file__).parents[2] / "shared" / "data" / "bfcl"
 STYLES: tuple[Calling, ...] = ("native", "xml", "script")
+TURNS = 2  # a call and what is said of its answer; small models go on calling
 TYPES = {"dict": "object", "float": "number", "tuple": "array", "any": None}
 
 
@@ -54,7 +55,7 @@ async def one(engine: LocalEngine, case: dict[str, Any], function: dict[str, Any
     tool = Tool.from_schema(
         function["name"], function["description"], schema(function["parameters"]), lambda **_: "done"
     )
-    agent = Agent(engine, Toolset([tool]), calling=style, on_event=listen)
+    agent = Agent(engine, Toolset([tool]), calling=style, on_event=listen, limits=Limits(max_turns=TURNS))
     outcome = await agent.arun(case["question"][0][-1]["content"])
     calls = [json.loads(call) if isinstance(call, str) else dict(call) for call in made]
     usage = outcome.metadata.usage

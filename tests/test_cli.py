@@ -25,6 +25,7 @@ KIT = """
     from typing import Literal
     from toolcrib.engines.scripted import ScriptedEngine
     from toolcrib.tools import Tool
+    from toolcrib.types import ToolParameter
 
     @dataclass
     class Order:
@@ -44,6 +45,9 @@ KIT = """
 
     def fail(why: str) -> str:
         raise RuntimeError(why)
+
+    find = Tool(lambda a: a, name="find", parameters=[ToolParameter("a", "int", required=True, display_name="Order")])
+    finds = ScriptedEngine([[("find", {"a": 7})], "Found."] * 2)
 
     def _wait() -> None:
         time.sleep(30)
@@ -400,6 +404,13 @@ def test_run_prints_the_answer_and_tells_every_call_on_standard_error(command):
     assert any(line.startswith("← add invalid_arguments in N ms: Invalid arguments for 'add'") for line in lines)
     assert "→ nowhere()" in lines
     assert any(line.startswith("← nowhere not_found in N ms: Tool 'nowhere' not found.") for line in lines)
+
+
+def test_run_shows_people_the_names_that_are_meant_for_them(command):
+    assert "→ find(Order=7)" in command("run", "?", "kit.py:find", "-m", "kit.py:finds").err
+    done = command("run", "?", "kit.py:find", "-m", "kit.py:finds", "--json")
+    (start,) = [json.loads(line) for line in done.out.splitlines() if '"tool_started"' in line]
+    assert (start["call"]["arguments"], start["display_names"]) == ({"a": 7}, {"a": "Order"})
 
 
 def test_run_takes_more_targets_after_the_prompt(command):

@@ -28,7 +28,7 @@ from toolcrib.executors.inline import InlineExecutor
 from toolcrib.limits import Limits
 from toolcrib.tools import Tool
 from toolcrib.toolset import Toolset
-from toolcrib.types import Secret, ToolCall, ToolContext, ToolResponse, ToolResult
+from toolcrib.types import Secret, ToolCall, ToolContext, ToolParameter, ToolResponse, ToolResult
 
 SHORT = Limits(deadline=0.05)
 WHO: contextvars.ContextVar[str] = contextvars.ContextVar("WHO", default="nobody")
@@ -421,6 +421,13 @@ def test_events_tell_of_start_progress_and_end(answer, colour):
     assert (started.run_id, started.call.id, started.call.name) == ("r", "c1", "work")
     assert progress == ToolProgress("r", "c1", 1, 2, "half")
     assert finished == ToolFinished("r", result)
+
+
+def test_the_start_of_a_call_tells_the_names_that_people_are_shown():
+    tool = Tool(lambda a=1: a, name="f", parameters=[ToolParameter("a", "int", display_name="Order number")])
+    events = []
+    dispatch.call(ToolCall("1", "f", {"a": 1}), Toolset([tool]), on_event=events.append)
+    assert events[0].display_names == {"a": "Order number"}
 
 
 @pytest.mark.parametrize("call", [call_of("missing"), ToolCall("c1", "add", "[")])

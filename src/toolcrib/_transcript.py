@@ -48,8 +48,8 @@ class Transcript:
                     self._say(reply.text)
                 self._heard = False
                 self._end_line()
-            case ToolStarted(call=call):
-                self._begin(call)
+            case ToolStarted(call=call, display_names=names):
+                self._begin(call, names)
             case ToolProgress(progress=progress, total=total, message=message):
                 self._line(f"  {progress:g}{'' if total is None else f' of {total:g}'} {message or ''}".rstrip(), "dim")
             case ToolFinished(result=result):
@@ -71,13 +71,13 @@ class Transcript:
             write_line("")
         self._in_line = False
 
-    def _begin(self, call: ToolCall) -> None:
+    def _begin(self, call: ToolCall, names: Mapping[str, str]) -> None:
         self._begun.add(call.id)
-        self._line(f"→ {call.name}({brief(_shown_arguments(call))})", "cyan")
+        self._line(f"→ {call.name}({brief(_shown_arguments(call, names))})", "cyan")
 
     def _finish(self, result: ToolResult) -> None:
         if result.call.id not in self._begun:
-            self._begin(result.call)
+            self._begin(result.call, {})
         outcome = f"← {result.call.name} {result.kind} in {seconds(result.duration)}: {brief(result.text)}"
         self._line(outcome, "green" if result.ok else "red")
 
@@ -86,11 +86,12 @@ class Transcript:
         self._calls.print(printable(text), style=style)
 
 
-def _shown_arguments(call: ToolCall) -> str:
+def _shown_arguments(call: ToolCall, names: Mapping[str, str]) -> str:
     arguments = _parsed(call)
     if not isinstance(arguments, Mapping):
         return str(arguments)
-    return ", ".join(f"{name}={json_text(value)}" for name, value in cast("Mapping[str, Any]", arguments).items())
+    given = cast("Mapping[str, Any]", arguments)
+    return ", ".join(f"{names.get(name, name)}={json_text(value)}" for name, value in given.items())
 
 
 def _parsed(call: ToolCall) -> Any:
@@ -117,8 +118,8 @@ def _facts(event: Event) -> dict[str, Any]:
             usage = to_jsonable_python(reply.usage)
             calls = [_call_facts(call) for call in reply.calls]
             return {"turn": turn, "text": reply.text, "calls": calls, "model": reply.model, "usage": usage}
-        case ToolStarted(call=call):
-            return {"call": _call_facts(call)}
+        case ToolStarted(call=call, display_names=names):
+            return {"call": _call_facts(call), **({"display_names": dict(names)} if names else {})}
         case ToolFinished(result=result):
             return {"call": _call_facts(result.call), **outcome_of(result)}
         case RunFinished(envelope=envelope):

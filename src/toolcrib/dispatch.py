@@ -112,7 +112,8 @@ def _in_context(
     call = ToolCall(call.id, call.name, call.arguments, own)
     if on_event is not None:
         own.on_progress = own.on_progress or _progress_to(on_event, own.run_id)
-        _tell(on_event, ToolStarted(own.run_id, call))
+        shown = {p.name: p.display_name for p in tool.facts if p.display_name}
+        _tell(on_event, ToolStarted(own.run_id, call, shown))
     return call
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple, TypeAlias
 
 from toolcrib.types import Envelope, Reply, ToolCall, ToolResult
@@ -42,10 +43,11 @@ class ModelReplied(NamedTuple):
 
 
 class ToolStarted(NamedTuple):
-    """A call was found and validated and is about to run."""
+    """A call was found and validated and is about to run; `display_names` are those of its parameters that have one."""
 
     run_id: str
     call: ToolCall
+    display_names: Mapping[str, str] = {}
 
 
 class ToolProgress(NamedTuple):

@@ -263,7 +263,7 @@ class Tool:
     @property
     def parameters(self) -> list[ToolParameter]:
         """The arguments as a list, with what their author said of each."""
-        return parameters_of(self.input_schema, {p.name: p for p in self._facts})
+        return parameters_of(self.input_schema, {p.name: p for p in self.facts})
 
     def definition(self) -> dict[str, Any]:
         """Return name, description, parameters (JSON Schema) and strict."""
@@ -375,7 +375,7 @@ class Tool:
     @functools.cached_property
     def _signature(self) -> Signature | None:
         if self.inquiry is not None:
-            return asked_signature(self.func, self.mode, self._facts)
+            return asked_signature(self.func, self.mode, self.facts)
         return None if self.func is None else read_signature(self.func)
 
     @functools.cached_property
@@ -384,12 +384,13 @@ class Tool:
         signature = self._signature_in_use
         if self.func is None or signature is None:
             return None
-        unhinted = signature.names_without_hints if self._facts else ()
-        declared = declared_hints(p if p.name in unhinted else replace(p, type="any") for p in self._facts)
+        unhinted = signature.names_without_hints if self.facts else ()
+        declared = declared_hints(p if p.name in unhinted else replace(p, type="any") for p in self.facts)
         return shape_of(self.func, signature, self._docstring.parameters, declared)
 
     @property
-    def _facts(self) -> tuple[ToolParameter, ...]:
+    def facts(self) -> tuple[ToolParameter, ...]:
+        """What its author said of its parameters."""
         return self._given_parameters if isinstance(self._given_parameters, tuple) else ()
 
     @property
@@ -398,12 +399,12 @@ class Tool:
         if isinstance(self._given_parameters, dict):
             return None
         signature = self._signature
-        listed = signature is not None and signature.takes_any and self._facts and self.inquiry is None
+        listed = signature is not None and signature.takes_any and self.facts and self.inquiry is None
         return None if listed else signature
 
     @property
     def _question(self) -> Question:
-        read: Any = (self.func, self._signature, self._shape, self._docstring, self._facts)
+        read: Any = (self.func, self._signature, self._shape, self._docstring, self.facts)
         return Question(self.name, self._given_description, self.mode, self.strict, *read)
 
     @functools.cached_property
@@ -416,8 +417,8 @@ class Tool:
     def _check_signature(self) -> None:
         signature = self._signature_in_use
         if signature is not None:
-            if self._facts or signature.positional_only:
-                check_callable(self.name, signature, self._facts)
+            if self.facts or signature.positional_only:
+                check_callable(self.name, signature, self.facts)
             for problem in self._signature_problems():
                 warn(problem)
 
@@ -425,7 +426,7 @@ class Tool:
         signature = self._signature_in_use
         if signature is None or self.mode == "llm":  # a model tells the types, and lists what is in `**kwargs`
             return []
-        return untellable(self.name, signature, self._facts)
+        return untellable(self.name, signature, self.facts)
 
 
 _ASKED_ABOUT = frozenset({"description", "effect", "strict"})

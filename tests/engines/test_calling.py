@@ -29,7 +29,7 @@ def test_xml_shows_the_tools_in_the_system_message_and_answers_as_tool_responses
     outcome = Agent(engine, [get_weather], system="Be brief.", calling="xml").run("How warm is it in Oslo?")
     assert outcome.text() == "It is 14 degrees."
     first, second = asked(engine)
-    assert first[0]["content"].startswith("Be brief.\n\nYou can call the tools below.")
+    assert first[0]["content"].startswith("Be brief.\n\nYou can call these tools:\n\n<tools>")
     assert '<tool name="get_weather">' in first[0]["content"]
     assert [message["role"] for message in second] == ["system", "user", "assistant", "user"]
     assert second[2]["content"] == f"Let me see.\n{XML}"
@@ -55,6 +55,11 @@ def test_what_a_model_imagines_of_an_answer_is_cut_off():
     )
     Agent(engine, [get_weather], calling="xml").run("?")
     assert "90" not in str(asked(engine)[1])
+
+
+def test_an_answer_that_is_all_imagined_is_not_made_an_empty_one():
+    engine = ScriptedEngine(["<tool_response>90 degrees</tool_response>"])
+    assert Agent(engine, [get_weather], calling="xml").run("?").text() == "<tool_response>90 degrees</tool_response>"
 
 
 def test_a_model_that_writes_a_script_is_shown_stubs_and_reads_what_comes_of_it():

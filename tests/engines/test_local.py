@@ -232,6 +232,13 @@ def test_a_short_system_prompt_takes_part_in_choosing_and_a_long_one_only_in_the
         assert text in _wording_prompt(conversation, _ROOMS[0])
 
 
+def test_tools_in_a_system_prompt_are_read_whole_by_a_model_that_is_not_told_to_be_brief():
+    shown = "".join(f"<tool name='{number}'/>" for number in range(400))
+    assert shown in _wording_prompt(read([Message("system", shown), user("Hi")]), _ROOMS[0])
+    assert "briefly" not in _wording_prompt(read([Message("system", shown), user("Hi")]), _ROOMS[0])
+    assert "briefly" in _wording_prompt(read([user("Hi")]), _ROOMS[0])
+
+
 def test_the_words_come_from_the_results_without_the_tools():
     call = ToolCall("1", "add", {"a": 1, "b": 2})
     prompt = _wording_prompt(read([user("Add 1 and 2"), *answered(call, "3")]), _ROOMS[0])

@@ -1,10 +1,15 @@
+import json
 import subprocess
+import sys
+from pathlib import Path
+from uuid import uuid4
 
+import mcp_raw_server
 import pytest
 import walled
 import walled_kinds
 
-from toolcrib import BubblewrapExecutor, ToolCall, Toolset, WallError, WallLimits, call_tools
+from toolcrib import MCP, BubblewrapExecutor, ToolCall, Toolset, WallError, WallLimits, call_tools
 
 
 def bubblewrap(**options):
@@ -53,6 +58,34 @@ def test_a_command_sees_what_is_declared_and_nothing_else(tmp_path):
 def test_a_command_has_the_bounds_of_the_wall():
     with bubblewrap(limits=WallLimits(open_files=32)) as wall:
         assert ran(wall, "sh", "-c", "ulimit -n").stdout == "32\n"
+
+
+def processes_with(mark):
+    """Return how many processes of the system have a text in their command line."""
+    lines = []
+    for place in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            lines.append(place.read_bytes())
+        except OSError:  # it has ended
+            continue
+    return sum(mark.encode() in line for line in lines)
+
+
+def test_an_mcp_server_behind_the_wall_answers_and_sees_only_what_is_declared(monkeypatch):
+    monkeypatch.setenv("API_KEY", "private")
+    server, mark = mcp_raw_server.__file__, uuid4().hex
+    with bubblewrap(read=[server], env={"NAME": "Ada"}) as wall:
+        program, *arguments = wall.command([sys.executable, server, json.dumps({"mark": mark})])
+        with MCP.stdio("raw", program, arguments, env={"TOKEN": "ours"}, allow=["raw.echo", "raw.env"]) as client:
+            echo, env = call_tools(
+                [ToolCall("1", "raw.echo", {"text": "hi"}), ToolCall("2", "raw.env", {})], Toolset([client])
+            )
+            assert processes_with(mark)
+    assert "hi" in echo.text, echo.text
+    assert "Ada" in env.text, env.text
+    assert "private" not in env.text
+    assert "ours" not in env.text
+    assert not processes_with(mark)
 
 
 def test_where_there_is_no_bubblewrap_no_executor_is_built(monkeypatch):

@@ -45,9 +45,9 @@ def read(text):
 
 def test_the_block_says_how_to_call_and_shows_every_tool():
     block = xml.tools(TOOLS)
-    head, _, shown = block.partition("<tools>")
-    assert '<tool_call>{"name": ' in head
-    tools = ET.fromstring("<tools>" + shown)  # noqa: S314  # our own text
+    shown, end, how = block[block.index("<tools>") :].partition("</tools>")
+    assert '<tool_call>{"name": ' in how
+    tools = ET.fromstring(shown + end)  # noqa: S314  # our own text
     assert [tool.get("name") for tool in tools] == ["add", "order", "fs.read <all>"]
     for tool in TOOLS:
         assert tool.build_prompt() in block

@@ -300,7 +300,12 @@ def test_a_failed_call_is_an_exception_that_the_script_may_catch(call, error):
         ("while True: pass", {"seconds": 0.2}, "timed_out", "computed for more than 0.2 seconds"),
         ("[0] * 10**8", {"memory_bytes": 10_000_000}, "failed", "MemoryError"),
         ("def f(n): return f(n + 1)\nf(0)", {}, "failed", "RecursionError"),
-        ("for _ in range(9): place({'id': 1})", {"calls": 5}, "failed", "more than 5 calls"),
+        (
+            "for _ in range(9): place({'id': 1})",
+            {"calls": 5},
+            "failed",
+            "more than 5 calls\nBy then it had called: place (5 times).",
+        ),
         ("try:\n  for _ in range(9): place({'id': 1})\nexcept Exception: 1", {"calls": 5}, "failed", "than 5 calls"),
         ("for _ in range(10): print('x' * 100)", {"printed_chars": 250}, "ok", "760 more characters"),
         ("len(big())", {"value_chars": 1_000}, "failed", "it returned 5,000 characters; at most 1,000 fit"),

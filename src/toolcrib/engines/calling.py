@@ -160,7 +160,7 @@ class PromptedEngine:
 
     def _read(self, reply: Reply, tools: Toolset) -> Reply:
         imagined = _IMAGINED.search(reply.text)
-        text = reply.text[: imagined.start()] if imagined else reply.text
+        text = (reply.text[: imagined.start()].strip() if imagined else "") or reply.text
         calls = tuple(
             ToolCall(f"call_{uuid4().hex[:12]}", call.name, call.arguments) for call in self.style.calls(text, tools)
         )

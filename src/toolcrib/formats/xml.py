@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 __all__ = ["calls", "results", "tools"]
 
+# The tools come first: small models do what they read last, and otherwise go on with the answer's element.
 _HOW = """\
-You can call the tools below. To call one, write its name and its arguments as JSON in a tool_call element:
-<tool_call>{"name": "the tool's name", "arguments": {"a parameter's name": "its value"}}</tool_call>
-To call several, write one such element after the other. Then stop: the answers come as tool_response elements, in \
-the order of the calls.
-"""
+To call a tool, write its name and its arguments as JSON in a tool_call element, such as
+<tool_call>{"name": "NAME", "arguments": {"PARAMETER": "VALUE"}}</tool_call>
+To call several, write one such element after the other. Then stop, and wait: you will be told their answers, in \
+tool_response elements, in the order of the calls. What can be done with a tool, do with a call."""
 _UNCUT = DEFAULT_LIMITS.replace(max_result_chars=1 << 60)
 _MOST_PER_CHAR = 8  # what escaping and JSON can make of one character
 
@@ -58,7 +58,7 @@ def results(results: Sequence[ToolResult]) -> list[str]:
 
 def _prompt(toolset: Toolset) -> str:
     shown = "\n".join(_shown(toolset))
-    return f"{_HOW}\n<tools>\n{shown}\n</tools>" if shown else ""
+    return f"You can call these tools:\n\n<tools>\n{shown}\n</tools>\n\n{_HOW}" if shown else ""
 
 
 def _shown(toolset: Toolset) -> Iterator[str]:

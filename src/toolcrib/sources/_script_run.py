@@ -85,6 +85,7 @@ class ScriptCalls:
         self._turn = 0
         self._running: _Running | None = None
         self._state = state
+        self._inner: ToolContext[Any] = ToolContext(run_id=around.context.run_id, deps=around.context.deps)
         self._tasks: dict[int, asyncio.Task[Settled]] = {}
         self._lanes: dict[str | None, asyncio.Task[Settled]] = {}
         self._places = asyncio.Semaphore(around.limits.max_parallel)
@@ -156,14 +157,13 @@ class ScriptCalls:
         except (TypeError, ValueError):  # told where every other call is
             return None
         self._count(name)
-        one, options = self._call(Asked(self._state.count, name, arguments))
-        on_event = options["on_event"]
-        if on_event is not None:
-            options["on_event"] = partial(self._heard, on_event, turn)
+        one = self._call(stub, self._state.count, arguments)
+        on_event = context.line[1] if context.line else None
+        heard = None if on_event is None else partial(self._heard, on_event, turn)
         timeout = self._around.limits.deadline if stub.tool.timeout is None else stub.tool.timeout
         due = math.inf if timeout is None else time.monotonic() + timeout
         self._running = _Running(snapshot, one, due, timeout or 0.0)
-        result = call(one, self._here, **options)
+        result = call(one, self._here, context=self._inner, limits=self._around.limits, on_event=heard)
         with self._lock:
             if self._turn != turn:  # it was late, and somebody else has gone on
                 raise ToolTimeoutError
@@ -240,10 +240,10 @@ class ScriptCalls:
         return cast("dict[str, Any]", plain(given, name))
 
     def _count(self, name: str) -> None:
+        if self._state.count >= self._around.bounds.calls:
+            raise ToolExecutionError(f"the script made more than {self._around.bounds.calls} calls")
         self._state.count += 1
         self._state.made[name] = self._state.made.get(name, 0) + 1
-        if self._state.count > self._around.bounds.calls:
-            raise ToolExecutionError(f"the script made more than {self._around.bounds.calls} calls")
 
     async def _go_on(self, snapshot: FunctionSnapshot, number: int) -> SyncSnapshot:
         state = self._state
@@ -331,17 +331,16 @@ class ScriptCalls:
 
     async def _settle(self, asked: Asked) -> Settled:
         """Answer one call down the line that every call goes, in words the script understands."""
-        one, options = self._call(asked)
-        executor = self._around.context.line[2] if self._around.context.line else None
-        result = await acall(one, self._around.toolset, **options, executor=executor)
-        return _crossing(result, self._around.limits.max_result_chars)
+        around, line = self._around, self._around.context.line
+        on_event, executor = (line[1], line[2]) if line else (None, None)
+        one = self._call(self._stub(asked), asked.number, asked.arguments)
+        result = await acall(
+            one, around.toolset, context=self._inner, limits=around.limits, on_event=on_event, executor=executor
+        )
+        return _crossing(result, around.limits.max_result_chars)
 
-    def _call(self, asked: Asked) -> tuple[ToolCall, dict[str, Any]]:
-        context = self._around.context
-        one = ToolCall(f"{context.call_id}.{asked.number}", self._stub(asked).tool.name, asked.arguments)
-        inner = ToolContext[Any](run_id=context.run_id, deps=context.deps)
-        on_event = context.line[1] if context.line else None
-        return one, {"context": inner, "limits": self._around.limits, "on_event": on_event}
+    def _call(self, stub: Stub, number: int, arguments: dict[str, Any]) -> ToolCall:
+        return ToolCall(f"{self._around.context.call_id}.{number}", stub.tool.name, arguments)
 
 
 def _threadless(toolset: Toolset) -> Toolset:

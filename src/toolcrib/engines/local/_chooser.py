@@ -36,7 +36,9 @@ _RELUCTANCE = 1.0
 _ARGUMENT_TOKENS = 400
 _ANSWER_TOKENS = 400
 _JSON_TOKENS = 700
-_SHORT_SYSTEM = 400  # characters of a system prompt that may take part in choosing
+# Characters of a system prompt that may take part in choosing. A longer one says how to answer by itself: tools in it
+# are for calls, which a model that is told to be brief does not write.
+_SHORT_SYSTEM = 400
 _HEAD = '<|im_start|>assistant\n{"tool": '
 _NO_BIAS: MappingProxyType[str, float] = MappingProxyType({})
 _ANY_OBJECT: dict[str, Any] = {"type": "object", "additionalProperties": True}
@@ -55,10 +57,17 @@ class _Room(NamedTuple):
     past: int | None  # exchanges that are over; None for all
     result: int  # characters of a result
     demonstrate: bool = True  # whether each tool is shown in use
+    system: int = 12_000  # characters of the system prompt
 
 
 # Tried in this order until the prompt fits the model's context.
-_ROOMS = (_Room(None, 2000), _Room(4, 1000), _Room(1, 500), _Room(0, 300), _Room(0, 300, demonstrate=False))
+_ROOMS = (
+    _Room(None, 2000),
+    _Room(4, 1000),
+    _Room(1, 500),
+    _Room(0, 300),
+    _Room(0, 300, demonstrate=False, system=4000),
+)
 
 
 def _in_some_room(ask: Callable[[_Room], Any]) -> Any:
@@ -294,14 +303,16 @@ def word_answer(
         return _in_some_room(
             lambda room: llama.complete(_wording_prompt(conversation, room), _JSON_TOKENS, grammar=grammar)
         )
-    return _in_some_room(
-        lambda room: llama.complete(_wording_prompt(conversation, room), _ANSWER_TOKENS, on_text=on_text)
-    )
+    limit = _ANSWER_TOKENS if len(conversation.system) <= _SHORT_SYSTEM else _JSON_TOKENS
+    return _in_some_room(lambda room: llama.complete(_wording_prompt(conversation, room), limit, on_text=on_text))
 
 
 def _wording_prompt(conversation: Conversation, room: _Room) -> str:
-    how = "Answer in one short sentence. Use only the given results." if conversation.now.calls else "Answer briefly."
-    shown = [turn("system", f"{cut(conversation.system, 4000)}\n{how}".strip())]
+    system = conversation.system
+    how = "Answer briefly." if len(system) <= _SHORT_SYSTEM else ""
+    if conversation.now.calls:
+        how = "Answer in one short sentence. Use only the given results."
+    shown = [turn("system", "\n".join(filter(None, (cut(system, room.system), how))))]
     for exchange in [*_kept(conversation, room), conversation.now]:
         shown.append(turn("user", cut(exchange.request, 6000) + _facts(exchange, room)))
         if exchange.answer:
