@@ -91,7 +91,7 @@ def gemini_reply(tool, definitions, calls):
 
 
 def xml_reply(tool, definitions, calls):
-    (shown,) = ET.fromstring(definitions[definitions.index("<tools>") :])  # noqa: S314  # our own text
+    (shown,) = ET.fromstring(definitions[definitions.index("<tools>") : definitions.rindex("</tools>") + 8])  # noqa: S314  # our own text
     keys = [parameter.get("name") for parameter in shown.iter("parameter")]
     assert keys == list(tool.input_schema["properties"])
     asked = [{"name": shown.get("name"), "arguments": call.arguments} for call in calls]
