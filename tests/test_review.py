@@ -71,7 +71,9 @@ def test_a_diff_shows_what_the_model_changes_and_a_store_makes_it_go_on():
     assert err.count("described") == 2
     status, again, err = run(*words)
     assert (status, again) == (0, out)
-    assert err.splitlines() == ["1/2 reserve: from the store", "2/2 stock_level: from the store"]
+    assert [line[:4] for line in err.splitlines()] == ["1/2 ", "2/2 "]
+    # They are read side by side, and whichever is there first is told first.
+    assert {line[4:] for line in err.splitlines()} == {"reserve: from the store", "stock_level: from the store"}
 
 
 @pytest.mark.filterwarnings("ignore::toolcrib.ToolcribWarning")
