@@ -31,7 +31,7 @@ def alone(name: str) -> Iterator[Path]:
 
 
 def run(*command: str, cwd: Path | None = None) -> None:
-    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=600, check=False)  # noqa: S603  # our own
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=600, check=False)
     if done.returncode:
         shown = " ".join(command)
         pytest.fail(f"{shown} failed:\n{done.stderr[-2_000:]}")

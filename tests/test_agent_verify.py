@@ -34,7 +34,7 @@ def read_by_caller(tool: Tool) -> tuple[str, Envelope]:
 
 
 def prompts(agent: Agent) -> list[str]:
-    return [request["messages"][-1]["content"] for request in agent.engine.requests]  # type: ignore[attr-defined]
+    return [request["messages"][-1]["content"] for request in agent.engine.requests]
 
 
 # -- approval
@@ -244,7 +244,7 @@ def test_the_tools_of_a_judge_find_the_deps_of_the_run():
     judge = Agent(ScriptedEngine([[("rule", {})], "ok"]), [rule], name="critic")
     engine = ScriptedEngine([[("writer", TASK)], "done"])
     Agent(engine, [writer("a").as_tool(verify=judge)]).run("go", deps="rhyme")
-    assert judge.engine.requests[1]["messages"][-1]["content"] == "rhyme"  # type: ignore[attr-defined]
+    assert judge.engine.requests[1]["messages"][-1]["content"] == "rhyme"
 
 
 def test_a_judge_that_raises_rejects_in_its_words():

@@ -101,7 +101,7 @@ def command(kit, monkeypatch, capsys):
 def started(*words: str, cwd: Path, **options) -> subprocess.Popen[str]:
     """Start the command line in a process of its own."""
     environment = {name: value for name, value in os.environ.items() if name not in ("FORCE_COLOR", "NO_COLOR")}
-    return subprocess.Popen(  # noqa: S603  # our own interpreter
+    return subprocess.Popen(
         [sys.executable, "-m", "toolcrib", *words],
         cwd=cwd,
         env=environment,
@@ -460,7 +460,9 @@ def test_characters_that_the_output_cannot_carry_are_escaped(kit):
     environment = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
     words = [sys.executable, "-m", "toolcrib", "call", "kit.py", "name"]
     for option, out in ([], "Zo\\xeb \\u2192 \\U0001f9f0\n"), (["--json"], "Zoë → 🧰"):
-        done = subprocess.run([*words, *option], cwd=kit.parent, env=environment, capture_output=True, check=True)  # noqa: S603  # our own interpreter
+        done = subprocess.run(
+            [*words, *option], cwd=kit.parent, env=environment, capture_output=True, check=True
+        )  # our own interpreter
         assert (json.loads(done.stdout)["value"] if option else done.stdout.decode("ascii")) == out
 
 
@@ -517,7 +519,9 @@ def test_python_m_toolcrib_is_the_command(kit):
 
 def test_without_typer_one_line_says_what_to_install():
     code = "import sys; sys.modules['typer'] = None; from toolcrib.cli import main; main()"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)  # noqa: S603  # our own interpreter
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )  # our own interpreter
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == "toolcrib: the command line needs an optional dependency: pip install 'toolcrib[cli]'\n"
 
@@ -525,7 +529,7 @@ def test_without_typer_one_line_says_what_to_install():
 def test_listing_tools_loads_no_model_library(kit):
     code = "import sys, toolcrib.cli as cli\ntry: cli.main()\nfinally: print(*sys.modules, file=sys.stderr)"
     words = [sys.executable, "-c", code, "list", "kit.py:add"]
-    done = subprocess.run(words, cwd=kit.parent, capture_output=True, text=True, check=True)  # noqa: S603  # our own interpreter
+    done = subprocess.run(words, cwd=kit.parent, capture_output=True, text=True, check=True)
     loaded = {name.partition(".")[0] for name in done.stderr.split()}
     assert "typer" in loaded
     assert not loaded & {"pydantic_ai", "openai", "anthropic", "google", "xllamacpp", "mcp", "griffe"}

@@ -280,7 +280,7 @@ def test_a_tool_whose_schema_is_unusable_is_an_answer(answer):
 
 
 def test_a_tool_whose_hint_cannot_be_resolved_is_an_answer(answer):
-    def strange(x: "Missing"): ...  # type: ignore[name-defined]  # noqa: F821
+    def strange(x: "Missing"): ...  # noqa: F821
 
     assert answer(call_of("strange", x=1), Toolset([strange])).kind == "failed"
 
@@ -627,7 +627,7 @@ async def test_a_caller_who_cancels_does_not_wait_for_a_sync_tool():
 
 
 def run(program: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(  # noqa: S603  # our own text
+    return subprocess.run(
         [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=60, check=False
     )
 
@@ -672,7 +672,7 @@ def test_a_keyboard_interrupt_raised_by_a_tool_off_the_main_thread_is_its_failur
 
 @pytest.mark.parametrize("door", [by_call, by_call_tools, inside_a_loop])
 def test_a_keyboard_interrupt_raised_on_the_background_loop_is_a_failure(door):
-    tools = Toolset([Tool(in_async(lambda: exec("raise KeyboardInterrupt")), name="interrupt"), in_async(add)])  # noqa: S102
+    tools = Toolset([Tool(in_async(lambda: exec("raise KeyboardInterrupt")), name="interrupt"), in_async(add)])
     assert door(call_of("interrupt"), tools).kind == "failed"
     assert door(call_of("add", a=1), tools).value == 2
 

@@ -74,7 +74,7 @@ NEEDS = {"with_anthropic_sdk": "anthropic", "with_openai_sdk": "openai"}
 def printed_by(name: str, timeout: float = 60) -> str:
     keys = {"ANTHROPIC_API_KEY", "OPENAI_API_KEY"}  # no example may ask a real provider here
     environment = {variable: value for variable, value in os.environ.items() if variable not in keys}
-    done = subprocess.run(  # noqa: S603  # our own interpreter
+    done = subprocess.run(
         [sys.executable, "-W", "error", str(ROOT / "examples" / f"{name}.py")],
         env={**environment, "PYTHONIOENCODING": "utf-8"},
         capture_output=True,

@@ -242,7 +242,7 @@ class Classless:
 
 
 class Pretender:
-    __class__ = Envelope  # type: ignore[assignment]
+    __class__ = Envelope
 
 
 class Anything:
@@ -384,13 +384,13 @@ RETURNED: dict[str, tuple[Callable[[], Any], str, str]] = {
     "an enum": (lambda: Colour.RED, "ok", '"red"'),
     "a time": (lambda: datetime(2026, 1, 2, tzinfo=UTC), "ok", '"2026-01-02T00:00:00Z"'),
     "a response with odd data": (lambda: ToolResponse(success=True, data={"f": deep}), "failed", NO_JSON),
-    "a response with an odd message": (lambda: ToolResponse(success=False, message=object()), "failed", NO_JSON),  # type: ignore[arg-type]
+    "a response with an odd message": (lambda: ToolResponse(success=False, message=object()), "failed", NO_JSON),
     "a response of failure": (lambda: ToolResponse(success=False, message="no stock"), "failed", "no stock"),
     "an envelope of failure": (lambda: Envelope("", error=RunError("max_turns", "16")), "failed", "max_turns: 16"),
-    "an envelope without metadata": (lambda: Envelope("x", metadata=None), "failed", "cannot be shown"),  # type: ignore[arg-type]
-    "an envelope with odd figures": (lambda: Envelope("x", RunMetadata("r", usage=None)), "ok", "x"),  # type: ignore[arg-type]
-    "an envelope of odd runs": (lambda: Envelope("x", RunMetadata([], nested=5)), "ok", "x"),  # type: ignore[arg-type]
-    "an envelope of an odd error": (lambda: Envelope("", error="bad"), "failed", "cannot be shown"),  # type: ignore[arg-type]
+    "an envelope without metadata": (lambda: Envelope("x", metadata=None), "failed", "cannot be shown"),
+    "an envelope with odd figures": (lambda: Envelope("x", RunMetadata("r", usage=None)), "ok", "x"),
+    "an envelope of odd runs": (lambda: Envelope("x", RunMetadata([], nested=5)), "ok", "x"),
+    "an envelope of an odd error": (lambda: Envelope("", error="bad"), "failed", "cannot be shown"),
     "terminal escapes": (lambda: "\x1b[31mred\x1b[0m \x1b]0;title\x07", "ok", "red "),
     "invisible tags": (lambda: {"a": "b\U000e0041\U000e007f"}, "ok", '{"a":"b"}'),
     "an image that is none": (lambda: {"type": "image", "data": "\ud800", "mimeType": "x"}, "failed", "surrogate"),
@@ -448,7 +448,7 @@ class EvilTextError(Exception):
 
 
 class ClasslessError(Exception):
-    __class__ = Classless.__class__  # type: ignore[assignment]
+    __class__ = Classless.__class__
 
 
 class _Nameless(type):

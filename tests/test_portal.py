@@ -27,7 +27,7 @@ async def value_of(value=None):
 def run(program: str, timeout: float = 30) -> tuple[subprocess.CompletedProcess[str], float]:
     """Run a program in a process of its own and tell how long it took."""
     started = time.monotonic()
-    done = subprocess.run(  # noqa: S603  # our own text
+    done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(program)],
         capture_output=True,
         text=True,
@@ -72,7 +72,7 @@ def test_nothing_a_coroutine_raises_ends_the_loop(error):
 
 def test_a_call_that_cannot_begin_is_an_error():
     with pytest.raises(TypeError):
-        portal().call(value_of, 1, 2, 3)  # type: ignore[call-arg]
+        portal().call(value_of, 1, 2, 3)
     assert portal().call(value_of, 1) == 1
 
 

@@ -19,7 +19,7 @@ MACHINE_PATH = re.compile(r"(?<![\w.~/-])/(root|work|Users)/\w")
 def project_files() -> list[Path]:
     """What git holds or would take; without git, everything that is not hidden or made."""
     listing = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
-    done = subprocess.run(listing, cwd=ROOT, capture_output=True, text=True)  # noqa: S603, PLW1510  there may be no git
+    done = subprocess.run(listing, cwd=ROOT, capture_output=True, text=True)  # noqa: PLW1510  there may be no git
     if done.returncode == 0 and done.stdout:
         paths = [ROOT / name for name in done.stdout.splitlines()]
     else:

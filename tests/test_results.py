@@ -107,7 +107,7 @@ async def endless():
 
 class Evil:
     @property
-    def __class__(self):  # pyright: ignore[reportIncompatibleMethodOverride]
+    def __class__(self):
         raise RuntimeError("no class")
 
     def __repr__(self):
@@ -408,7 +408,7 @@ class _Loud(Exception):  # noqa: N818
 
 
 class _Wrong(Exception):  # noqa: N818
-    def __str__(self):  # pyright: ignore[reportIncompatibleMethodOverride]
+    def __str__(self):
         return 5  # noqa: PLE0307
 
 

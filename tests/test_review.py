@@ -125,9 +125,7 @@ def test_a_pinned_tool_runs_from_its_file_and_is_checked_against_its_function(tm
     (tmp_path / "pinned.py").write_text(code, encoding="utf-8")
 
     def toolcrib(*words: str) -> tuple[int, str]:
-        done = subprocess.run(  # noqa: S603
-            [sys.executable, "-m", "toolcrib", *words], capture_output=True, text=True, check=False
-        )
+        done = subprocess.run([sys.executable, "-m", "toolcrib", *words], capture_output=True, text=True, check=False)
         return done.returncode, done.stdout + done.stderr
 
     assert toolcrib("call", "pinned.py", "stock_level", "sku=AB-12") == (0, "7\n")
@@ -159,7 +157,7 @@ def test_a_command_that_makes_no_sense_is_told_so(words, problem):
 
 
 def test_nothing_pinned_is_an_error_and_not_a_pass():
-    done = subprocess.run(  # noqa: S603
+    done = subprocess.run(
         [sys.executable, "-m", "toolcrib", "pin", f"{ROOT}/examples/quickstart.py", "--check"],
         capture_output=True,
         text=True,

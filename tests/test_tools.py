@@ -214,7 +214,7 @@ def test_the_spec_is_in_openai_form():
         return word.count(letter)
 
     tool(letter_counter)
-    assert letter_counter.__tool_spec__ == {  # type: ignore[attr-defined]
+    assert letter_counter.__tool_spec__ == {
         "type": "function",
         "function": {
             "name": "letter_counter",
@@ -288,7 +288,7 @@ def test_a_decorated_method_is_still_a_method():
 
 def test_a_decorated_method_without_its_instance_is_a_clear_error():
     with pytest.raises(ToolExecutionError, match="without its instance"):
-        Kit.look_up.__tool__.call('{"sku": "A"}')  # type: ignore[attr-defined]
+        Kit.look_up.__tool__.call('{"sku": "A"}')
 
 
 def test_class_and_static_methods_are_tools():
@@ -405,8 +405,8 @@ def test_a_function_with_a_parameter_of_every_odd_name_works():
 
 def test_a_class_that_comes_later_is_found_when_it_is_needed():
     namespace: dict[str, Any] = {"tool": tool, "BaseModel": BaseModel}
-    exec("@tool\ndef f(x: 'Late') -> int:\n    return x.n\n", namespace)  # noqa: S102
-    exec("class Late(BaseModel):\n    n: int\n", namespace)  # noqa: S102
+    exec("@tool\ndef f(x: 'Late') -> int:\n    return x.n\n", namespace)
+    exec("class Late(BaseModel):\n    n: int\n", namespace)
     assert namespace["f"].__tool__.call('{"x": {"n": 3}}') == 3
 
 
@@ -457,9 +457,9 @@ def test_options_that_make_no_sense_are_refused_at_every_door(options):
 
 def test_func_is_the_only_positional_parameter():
     with pytest.raises(TypeError):
-        Tool(weather, "name")  # type: ignore[misc]
+        Tool(weather, "name")
     with pytest.raises(TypeError):
-        Tool(weather, nonsense=1)  # type: ignore[call-arg]
+        Tool(weather, nonsense=1)
     with pytest.raises(TypeError):
         Tool(weather).replace(nonsense=1)
 
@@ -486,8 +486,8 @@ def test_a_foreign_schema_is_neither_aliased_nor_changed():
     made = Tool.from_schema("w", "d", schema, lambda **k: k, strict=True)
     assert made.input_schema["additionalProperties"] is False
     assert schema == WEATHER
-    schema["properties"]["city"]["type"] = "integer"  # type: ignore[index]
-    schema["required"].append("units")  # type: ignore[union-attr]
+    schema["properties"]["city"]["type"] = "integer"
+    schema["required"].append("units")
     assert made.input_schema["properties"]["city"]["type"] == "string"
     assert made.input_schema["required"] == ["city"]
     assert made.call({"city": "Paris"}) == {"city": "Paris"}
@@ -787,7 +787,7 @@ def test_a_tool_does_not_change():
     with pytest.raises(AttributeError, match=r"tool\.replace\(name=\.\.\.\)"):
         made.name = "other"
     with pytest.raises(AttributeError):
-        made.anything = 1  # type: ignore[attr-defined]
+        made.anything = 1
     with pytest.raises(AttributeError):
         del made.name
     assert made.name == "weather"

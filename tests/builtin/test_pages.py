@@ -285,5 +285,5 @@ def test_a_missing_package_is_told_with_its_extra(server, module, call):
         f"try: {call}\n"
         "except MissingExtraError as error: print(error)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603  our own interpreter
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "toolcrib[web]" in done.stdout

@@ -35,14 +35,14 @@ def install() -> None:
         sys.exit("the conformance suite is installed with npm, which is not here")
     SUITE.mkdir(parents=True, exist_ok=True)
     command = [npm, "install", "--no-fund", "--no-audit", "--prefix", str(SUITE), *PACKAGES]
-    subprocess.run(command, check=True)  # noqa: S603  # what is installed is named above
+    subprocess.run(command, check=True)
     (SUITE / "installed").touch()
 
 
 def server_half(revision: str) -> bool:
     """Return whether a check of our server failed that was not expected to."""
     command = [sys.executable, str(HERE / "server.py"), "0"]
-    server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)  # noqa: S603  # our own
+    server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         assert server.stdout is not None
         url = server.stdout.readline().strip()
@@ -65,7 +65,7 @@ def suite(half: str, revision: str, *options: str) -> bool:
         str(MODULES / "@modelcontextprotocol" / "conformance" / "dist" / "index.js"),
         *(half, "--requirements", revision, "--expected-failures", str(known), *options),
     ]
-    done = subprocess.run(command, cwd=SUITE, check=False, stdout=subprocess.PIPE, text=True)  # noqa: S603  # the suite
+    done = subprocess.run(command, cwd=SUITE, check=False, stdout=subprocess.PIPE, text=True)
     _, _, summary = done.stdout.partition("=== SUMMARY ===")
     sys.stdout.write(f"\n{half}, {revision}{summary or done.stdout}")
     sys.stdout.flush()

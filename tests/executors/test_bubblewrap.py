@@ -20,7 +20,7 @@ def bubblewrap(**options):
 
 
 def ran(wall, *command):
-    return subprocess.run(wall.command(command), capture_output=True, text=True, timeout=20, check=False)  # noqa: S603  # ours
+    return subprocess.run(wall.command(command), capture_output=True, text=True, timeout=20, check=False)
 
 
 @pytest.mark.parametrize(

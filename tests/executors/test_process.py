@@ -177,7 +177,7 @@ def test_everything_ends_with_the_program_however_that_ends(tmp_path):
         "tools = Toolset(ProcessExecutor().tools([walled.note_and_sleep]))\n"
         f"call_tools([ToolCall('1', 'note_and_sleep', {{'path': {str(tmp_path / 'pid')!r}}})], tools)"
     )
-    program = subprocess.Popen([sys.executable, "-c", code])  # noqa: S603  # our own interpreter
+    program = subprocess.Popen([sys.executable, "-c", code])
     while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text().endswith("\n"):
         assert program.poll() is None
         time.sleep(0.02)

@@ -78,7 +78,7 @@ print(to_json([form.tools(toolset) for form in FORMATS.values()]).decode())
 
 def test_definitions_are_the_same_bytes_in_every_process():
     shown = {
-        subprocess.run(  # noqa: S603  # our own code
+        subprocess.run(
             [sys.executable, "-c", SHOW_ALL],
             capture_output=True,
             check=True,

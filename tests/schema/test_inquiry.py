@@ -350,7 +350,7 @@ def test_a_key_is_the_same_in_every_process(tmp_path):
         "    for one in (t, u): print(fingerprint(model_id(print), str(prompt_for(one._question))))\n"
     )
     seen = {
-        subprocess.run(  # noqa: S603
+        subprocess.run(
             [sys.executable, "-c", script],
             cwd=tmp_path,
             env={"PYTHONHASHSEED": seed, "PYTHONPATH": str(tmp_path)},
@@ -518,7 +518,7 @@ sys.exit(sum(os.waitpid(pid, 0)[1] != 0 for pid in children))
 def test_fifty_processes_on_one_store_ask_once_per_tool_and_lose_nothing(tmp_path):
     script = tmp_path / "many.py"
     script.write_text(MANY)
-    done = subprocess.run([sys.executable, script, tmp_path], capture_output=True, text=True, timeout=120, check=False)  # noqa: S603
+    done = subprocess.run([sys.executable, script, tmp_path], capture_output=True, text=True, timeout=120, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert (tmp_path / "asked").read_text() == "xx"
     store = SQLiteArtifactStore(tmp_path / "schemas.db")

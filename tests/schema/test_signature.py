@@ -378,7 +378,7 @@ def test_a_partial_shows_what_is_left():
 def test_a_signature_that_is_given_wins():
     def f(*args: Any, **kwargs: Any): ...
 
-    f.__signature__ = inspect.signature(plain)  # type: ignore[attr-defined]
+    f.__signature__ = inspect.signature(plain)
     assert list(shape(f).schema["properties"]) == ["x", "y"]
 
 
@@ -401,7 +401,7 @@ def test_the_quick_reading_is_what_inspect_reads(func):
 
 def test_what_has_no_signature_is_a_signature_error():
     with pytest.raises(ToolSignatureError, match="no readable signature"):
-        read_signature(type("Odd", (), {"__call__": 5})())  # pyright: ignore[reportArgumentType]
+        read_signature(type("Odd", (), {"__call__": 5})())
     with pytest.raises(ToolSignatureError):
         read_signature(max)
 
@@ -434,13 +434,13 @@ def test_names_of_an_enclosing_function_are_found_when_the_function_uses_them():
 
 def test_a_builtin_name_that_a_module_gives_another_meaning_is_that():
     namespace: dict[str, Any] = {"int": Colour}
-    exec("def f(x: 'int'): ...", namespace)  # noqa: S102
+    exec("def f(x: 'int'): ...", namespace)
     assert shape(namespace["f"]).schema["properties"]["x"] == {"$ref": "#/$defs/Colour"}
 
 
 def test_a_function_without_a_module_is_read():
     namespace: dict[str, Any] = {"__name__": "no_such_module", "Line": Line}
-    exec("def f(x: 'list[Line]', y: 'int' = 1): ...", namespace)  # noqa: S102
+    exec("def f(x: 'list[Line]', y: 'int' = 1): ...", namespace)
     assert list(shape(namespace["f"]).schema["properties"]) == ["x", "y"]
 
 

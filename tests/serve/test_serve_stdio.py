@@ -75,7 +75,7 @@ class Served:
 
     def __init__(self, folder, *words):
         words = words or ("-m", "toolcrib.serve.mcp", "kit.py")
-        self.process = subprocess.Popen(  # noqa: S603  # our own interpreter
+        self.process = subprocess.Popen(
             [sys.executable, *words],
             cwd=folder,
             stdin=subprocess.PIPE,
@@ -233,7 +233,7 @@ server.stdin.write({json.dumps(INITIALIZE)!r}.encode() + b"\\n"); server.stdin.f
 server.stdout.readline()
 os.kill(os.getpid(), 9)
 """
-    died = subprocess.run(  # noqa: S603  # our own interpreter
+    died = subprocess.run(
         [sys.executable, "-c", client], cwd=kit, capture_output=True, text=True, timeout=60, check=False
     )
     pid, end = int(died.stdout), time.monotonic() + 20

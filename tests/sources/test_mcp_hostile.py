@@ -191,7 +191,7 @@ print(client.call_tool("echo", {"text": "hello"}), flush=True)
 def test_a_program_that_ends_leaves_no_server_behind(tmp_path, then, code):
     pids = tmp_path / "pids"
     config = json.dumps({"mcpServers": {"raw": entry(pids=str(pids), stubborn="fork" not in then)}})
-    done = subprocess.run(  # noqa: S603  # our own
+    done = subprocess.run(
         [sys.executable, "-W", "error", "-c", SCRIPT.replace("{then}", then), config],
         capture_output=True,
         text=True,

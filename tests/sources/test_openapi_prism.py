@@ -96,7 +96,7 @@ def prism(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     command = [str(PRISM), "mock", "--host", "127.0.0.1", "--port", str(port), "--errors", str(path)]
-    running = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # noqa: S603  # a fixed command
+    running = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         _await(port, running)
         yield f"http://127.0.0.1:{port}"
@@ -122,7 +122,7 @@ def _install() -> None:
                 str(folder),
                 PACKAGE,
             ]
-            done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=300)  # noqa: S603  # a fixed command
+            done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=300)
             if done.returncode:
                 pytest.skip(f"npm could not install {PACKAGE}: {done.stderr[-200:]}")
 

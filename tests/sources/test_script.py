@@ -372,7 +372,7 @@ async def test_a_script_that_is_cancelled_leaves_its_interpreter_and_calls_behin
 
 def test_an_interpreter_that_dies_is_one_error_answer_and_the_next_script_runs():
     def kill() -> None:
-        found = subprocess.run(["pgrep", "-P", str(os.getpid()), "monty"], capture_output=True, text=True, check=False)  # noqa: S603, S607  # procps
+        found = subprocess.run(["pgrep", "-P", str(os.getpid()), "monty"], capture_output=True, text=True, check=False)  # noqa: S607  # procps
         for pid in found.stdout.split():
             os.kill(int(pid), signal.SIGKILL)
 
@@ -471,7 +471,7 @@ def test_a_script_whose_process_died_goes_on_where_it_was(tmp_path):
     code = DYING.format(folder=str(tmp_path))
 
     def run():
-        return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)  # noqa: S603
+        return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
 
     assert run().returncode == 9
     assert run().stdout == "[1,2,11,3]\n"

@@ -35,7 +35,7 @@ def redis_url():
     with tempfile.TemporaryDirectory(prefix="toolcrib-") as folder:
         address = str(Path(folder, "redis.sock"))
         options = ["--port", "0", "--unixsocket", address, "--save", "", "--appendonly", "no", "--dir", folder]
-        server = subprocess.Popen([REDIS, *options], stdout=subprocess.DEVNULL)  # noqa: S603  the path is the system's
+        server = subprocess.Popen([REDIS, *options], stdout=subprocess.DEVNULL)
         try:
             wait_for(address, server)
             yield f"unix://{address}"
@@ -151,7 +151,7 @@ while True:
 def test_a_process_killed_in_the_middle_of_a_put_leaves_a_store_that_can_be_read_and_written(tmp_path):
     path = tmp_path / "schemas.db"
     for _ in range(3):
-        writer = subprocess.Popen([sys.executable, "-c", KILLED, str(path)], stdout=subprocess.PIPE)  # noqa: S603
+        writer = subprocess.Popen([sys.executable, "-c", KILLED, str(path)], stdout=subprocess.PIPE)
         assert writer.stdout.readline() == b"ready\n"
         before = time.monotonic()
         while time.monotonic() - before < 0.05:
@@ -227,7 +227,7 @@ def test_the_store_module_works_in_a_forked_child(tmp_path):
         "store.put('child' if child == 0 else 'both', store.get('parent'))\n"
         "os._exit(0) if child == 0 else sys.exit(os.waitpid(child, 0)[1])\n"
     )
-    subprocess.run([sys.executable, "-c", script, str(tmp_path / "schemas.db")], check=True)  # noqa: S603
+    subprocess.run([sys.executable, "-c", script, str(tmp_path / "schemas.db")], check=True)
     assert (store.get("child"), store.get("both")) == (1, 1)
     assert os.listdir(tmp_path) == ["schemas.db"]  # noqa: PTH208  the names are what matters
 
@@ -257,7 +257,7 @@ def test_the_recipe_for_s3_is_short_and_keeps_what_a_model_said():
     lines = recipe[recipe.index("class ") :].strip().splitlines()
     assert len([line for line in lines if line.strip()]) <= 15
     namespace: dict[str, type] = {}
-    exec(recipe, namespace)  # noqa: S102  it is ours
+    exec(recipe, namespace)
     store, asked = namespace["S3ArtifactStore"](Bucket(), "schemas"), []
 
     def model(_: str) -> dict[str, object]:

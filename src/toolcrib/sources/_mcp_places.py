@@ -58,7 +58,7 @@ class Command:
     def __post_init__(self) -> None:
         if not isinstance(self.command, str) or not self.command:  # pyright: ignore[reportUnnecessaryIsInstance]  # often from a file
             raise ValueError(f"command must be the text of one program, not {self.command!r:.100}")
-        if isinstance(self.args, str) or not all(isinstance(arg, str) for arg in self.args):  # pyright: ignore[reportUnnecessaryIsInstance]
+        if isinstance(self.args, str) or not all(isinstance(arg, str) for arg in self.args):  # pyright: ignore[reportUnnecessaryIsInstance]  # often from a configuration
             raise ValueError(f"args must be a list of texts, not {self.args!r:.100}")
         _check_texts("env", self.env)
         object.__setattr__(self, "_held", _credentials(self.env))
@@ -85,7 +85,7 @@ class Remote:
     _held: tuple[Secret, ...] = field(default=(), init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        address = urlsplit(self.url if isinstance(self.url, str) else "")  # pyright: ignore[reportUnnecessaryIsInstance]
+        address = urlsplit(self.url if isinstance(self.url, str) else "")  # pyright: ignore[reportUnnecessaryIsInstance]  # often from a configuration
         if address.scheme not in ("http", "https") or not address.hostname:
             raise ValueError(f"url must be an address such as https://tools.example/mcp, not {self.url!r:.100}")
         if address.username is not None:
